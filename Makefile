@@ -1,0 +1,29 @@
+# make demo: everything, on a drawn town.  make test: what CI runs.  make check: its fast half.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo test check lint
+setup: $(STAMP)
+
+# torch goes first and pinned: an open range pulls gigabytes of GPU packages.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "setting up .venv (a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+demo: setup
+	$(BIN)/evenplace demo
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+check: lint
+	$(BIN)/pytest -m "not slow"

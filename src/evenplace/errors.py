@@ -1,0 +1,51 @@
+"""The errors a user can meet, each one sentence: what was wrong, the value, the remedy.
+
+    EvenPlaceError
+    ├── PhotoError      photos, their names, their coordinates, their pixels
+    ├── PlaceError      the map cut into places
+    ├── SettingError    a name or a value that no part of the package knows
+    ├── WeightsError    weights that cannot be had, or do not fit the network
+    ├── IndexFileError  an index on disk: absent, of another version, damaged
+    └── RunError        a run folder: absent, of another version, incomplete
+
+The command line prints the sentence and exits with 2; ``--debug`` shows where it came from.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class EvenPlaceError(Exception):
+    """Whatever EvenPlace raises on purpose."""
+
+
+class PhotoError(EvenPlaceError):
+    """Photos that cannot be found, named, placed or decoded."""
+
+
+class PlaceError(EvenPlaceError):
+    """A map that cannot be cut as asked."""
+
+
+class SettingError(EvenPlaceError, ValueError):
+    """A setting outside its range, or a name nobody knows."""
+
+
+class WeightsError(EvenPlaceError):
+    """Weights that are absent, or belong to another network."""
+
+
+class IndexFileError(EvenPlaceError):
+    """An index on disk that cannot be used."""
+
+
+class RunError(EvenPlaceError):
+    """A run folder that cannot be used."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> SettingError:
+    """Say that `name` is no known `kind`, name the nearest one, and list them all."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return SettingError(f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}")
