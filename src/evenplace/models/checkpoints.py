@@ -1,0 +1,75 @@
+"""A trained model on disk: one safetensors file with weights, places and recipe. Never pickle."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from evenplace.errors import RunError
+from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
+
+VERSION = 1
+_PLACES = "places."
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network, the recipe that made it, and the places it knows."""
+
+    network: PlaceNetwork
+    recipe: dict[str, Any]
+    places: dict[str, NDArray[Any]]  # ids, centres, counts, groups
+
+
+def save_checkpoint(
+    path: Path, network: PlaceNetwork, recipe: dict[str, Any], places: dict[str, NDArray[Any]]
+) -> None:
+    """Write the whole file beside its place, then rename it: a kill leaves the old one."""
+    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    for name, array in places.items():
+        tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
+    head = {
+        "evenplace": str(VERSION),
+        "network": json.dumps(network.spec.as_dict()),
+        "recipe": json.dumps(recipe),
+    }
+    partial = path.with_suffix(".partial")
+    try:
+        save_file(tensors, partial, metadata=head)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Build the network again and fill it; refuse files that are not ours, in one sentence."""
+    if not path.exists():
+        raise RunError(f"{path} does not exist; train first: evenplace train PHOTOS --run RUN")
+    try:
+        with safe_open(path, framework="pt") as file:
+            head = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise RunError(f"{path} is damaged ({error}); train again or restore a copy") from None
+    if head.get("evenplace") != str(VERSION):
+        found = head.get("evenplace", "none")
+        raise RunError(
+            f"{path} has checkpoint version {found}, this EvenPlace reads {VERSION}; "
+            "train again, or install the version that wrote it"
+        )
+    places = {n.removeprefix(_PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
+    network = build_network(NetworkSpec(**json.loads(head["network"])), weights=None)
+    network.attach_places(torch.from_numpy(places["groups"]))
+    network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
+    return Checkpoint(network.eval(), json.loads(head["recipe"]), places)
+
+
+def _is_place(name: str) -> bool:
+    return name.startswith(_PLACES)

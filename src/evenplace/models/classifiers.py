@@ -1,0 +1,47 @@
+"""One cosine classifier a group of places, and their joint scores over all places.
+
+    B batch · C places · D descriptor
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class GroupClassifiers(nn.Module):
+    """A prototype for each place, kept group by group, because each group is its own softmax.
+
+    Cells of a group are never neighbours, so no softmax has to tell two sides of a line apart.
+    groups: (C,) the group of each place.
+    """
+
+    order: Tensor
+
+    def __init__(self, groups: Sequence[int] | Tensor, dim: int) -> None:
+        super().__init__()
+        group_of = torch.as_tensor(groups).long()
+        self.members = [torch.where(group_of == g)[0] for g in group_of.unique().tolist()]
+        self.prototypes = nn.ParameterList(
+            nn.Parameter(F.normalize(torch.randn(len(rows), dim), dim=1)) for rows in self.members
+        )
+        joined = torch.cat(self.members) if self.members else torch.empty(0, dtype=torch.long)
+        self.register_buffer("order", torch.argsort(joined), persistent=False)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def forward(self, descriptors: Tensor, group: int) -> Tensor:
+        """Cosines to the places of one group.  descriptors: (B, D) unit -> (B, C_group)."""
+        return descriptors @ F.normalize(self.prototypes[group], dim=1).T
+
+    def joint(self) -> Tensor:
+        """Unit prototypes of all places, in the order of the places.  -> (C, D)."""
+        return F.normalize(torch.cat(list(self.prototypes)), dim=1)[self.order]
+
+    @torch.no_grad()
+    def set_prototypes(self, prototypes: Tensor) -> None:
+        """Start from given prototypes, such as the mean descriptor of each place.  (C, D)."""
+        for rows, own in zip(self.members, self.prototypes, strict=True):
+            own.copy_(F.normalize(prototypes[rows], dim=1))

@@ -1,0 +1,69 @@
+"""Photo files → batches of pixels, decoded on threads ahead of the network.
+
+Decoding and resizing release Python's lock, so threads are enough and nothing is copied between
+processes.  A photo that cannot be decoded is reported with its reason, never replaced.
+
+    B batch · H, W pixels
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenplace.errors import PhotoError
+from evenplace.photos.pictures import open_picture
+from evenplace.photos.table import Skipped
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pixels of the photos that could be read, their rows, and the ones that could not."""
+
+    rows: list[int]
+    pixels: Tensor  # (B, 3, H, W) uint8
+    skipped: list[Skipped]
+
+
+def load_batches(
+    paths: Sequence[str], size: int, *, batch: int = 8, rows: Sequence[int] | None = None
+) -> Iterator[Batch]:
+    """Yield batches in order, decoding two batches ahead.  rows: which photos; all by default."""
+    wanted = list(range(len(paths))) if rows is None else list(rows)
+    chunks = (wanted[i : i + batch] for i in range(0, len(wanted), batch))
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="decode") as threads:
+        waiting: deque[tuple[list[int], list[Future[Tensor | Skipped]]]] = deque()
+        for chunk in islice(chunks, 2):
+            waiting.append((chunk, [threads.submit(_pixels, paths[r], size) for r in chunk]))
+        while waiting:
+            chunk, decoded = waiting.popleft()
+            for following in islice(chunks, 1):
+                ahead = [threads.submit(_pixels, paths[r], size) for r in following]
+                waiting.append((following, ahead))
+            yield _gather(chunk, [future.result() for future in decoded], size)
+
+
+def _gather(rows: list[int], decoded: list[Tensor | Skipped], size: int) -> Batch:
+    good = [(row, item) for row, item in zip(rows, decoded, strict=True) if torch.is_tensor(item)]
+    skipped = [item for item in decoded if isinstance(item, Skipped)]
+    empty = torch.empty(0, 3, size, size, dtype=torch.uint8)
+    pixels = torch.stack([item for _, item in good]) if good else empty
+    return Batch([row for row, _ in good], pixels, skipped)
+
+
+def _pixels(path: str, size: int) -> Tensor | Skipped:
+    try:
+        return picture_pixels(path, size)
+    except PhotoError as error:
+        return Skipped(path, str(error))
+
+
+def picture_pixels(source: str | bytes, size: int) -> Tensor:
+    """Decode one photo to (3, size, size) uint8."""
+    picture = open_picture(source, size)
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1)

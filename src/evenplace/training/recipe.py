@@ -1,0 +1,194 @@
+"""A recipe: every choice that makes a model and its search, as a TOML file a person can read.
+
+    [network] which network    [places] how the map is cut    [loss] what training rewards
+    [training] how long, with which photos    [search] how a query is answered
+
+Tables and frozen dataclasses mirror each other; a key nobody knows is an error that names the
+nearest one.
+"""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from evenplace.errors import SettingError, unknown_name
+from evenplace.models.network import NetworkSpec
+
+SAMPLERS = ("photo", "place", "sqrt")
+
+
+@dataclass(frozen=True)
+class PlacesSpec:
+    """Eq. 1: square cells of `cell` metres; groups of N x N interleaved cells, one softmax each."""
+
+    cell: float = 20.0
+    min_photos: int = 1
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A loss by name; every other key of the table is handed to it."""
+
+    name: str = "cross-entropy"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingSpec:
+    """How the network is trained.  views: how often each photo is seen through another crop."""
+
+    epochs: int = 10
+    batch: int = 64
+    lr: float = 1e-4
+    lr_classifier: float = 1e-2
+    weight_decay: float = 0.0
+    sampler: str = "photo"
+    views: int = 2
+    cached: bool = True
+    augment: bool = True
+    flip: bool = False
+    start: str = "principal"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise unknown_name("sampler", self.sampler, SAMPLERS)
+        if self.start not in ("principal", "random"):
+            raise unknown_name("start", self.start, ("principal", "random"))
+        for name, least in (("epochs", 0), ("batch", 1), ("views", 1)):
+            if getattr(self, name) < least:
+                raise SettingError(f"{name}={getattr(self, name)} must be at least {least}")
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """How a query is answered: places kept by the classifier, and what ranks their photos."""
+
+    shortlist: int = 20
+    rerank: str = "l2"
+    confidence: str = "mass"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that makes a run; `name` is how tables and reports call it."""
+
+    name: str = "cross-entropy"
+    network: NetworkSpec = field(default_factory=NetworkSpec)
+    places: PlacesSpec = field(default_factory=PlacesSpec)
+    loss: LossSpec = field(default_factory=LossSpec)
+    training: TrainingSpec = field(default_factory=TrainingSpec)
+    search: SearchSpec = field(default_factory=SearchSpec)
+
+    def changed(self, settings: Iterable[str]) -> "Recipe":
+        """Apply `key=value` settings; a key is a leaf (`epochs`) or dotted (`training.epochs`)."""
+        tree = self.as_dict()
+        for setting in settings:
+            key, equals, text = setting.partition("=")
+            if not equals:
+                raise SettingError(f"--set {setting!r} has no value; write key=value")
+            _put(tree, key.strip(), _value(text.strip()))
+        return Recipe.from_dict(tree)
+
+    def as_dict(self) -> dict[str, Any]:
+        tree = dataclasses.asdict(self)
+        loss = tree["loss"]
+        tree["loss"] = {"name": loss["name"], **loss["settings"]}
+        return tree
+
+    def to_toml(self) -> str:
+        tree = self.as_dict()
+        lines = [f"name = {json.dumps(tree.pop('name'))}"]
+        for table, values in tree.items():
+            lines += ["", f"[{table}]"]
+            lines += [f"{k} = {json.dumps(v)}" for k, v in values.items() if v is not None]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_dict(cls, tree: Mapping[str, Any]) -> "Recipe":
+        parts: dict[str, Any] = {}
+        for key, value in tree.items():
+            if key == "name":
+                parts[key] = str(value)
+            elif key == "loss":
+                rest = {k: v for k, v in value.items() if k != "name"}
+                parts[key] = LossSpec(value.get("name", LossSpec.name), rest)
+            elif key in _TABLES:
+                parts[key] = _fill(_TABLES[key], value, key)
+            else:
+                raise unknown_name("recipe table", key, ["name", "loss", *_TABLES])
+        return cls(**parts)
+
+
+_TABLES: dict[str, type[Any]] = {
+    "network": NetworkSpec,
+    "places": PlacesSpec,
+    "training": TrainingSpec,
+    "search": SearchSpec,
+}
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    return sorted(p.name[:-5] for p in _shipped().iterdir() if p.name.endswith(".toml"))
+
+
+def read_recipe(name_or_path: str | Path) -> Recipe:
+    """Read a recipe by its name in the package, or from a TOML file."""
+    path = Path(name_or_path)
+    if path.suffix != ".toml" and str(name_or_path) not in recipe_names():
+        raise unknown_name("recipe", str(name_or_path), recipe_names())
+    try:
+        if path.suffix == ".toml":
+            text = path.read_text()
+        else:
+            text = (_shipped() / f"{name_or_path}.toml").read_text()
+        return Recipe.from_dict(tomllib.loads(text))
+    except FileNotFoundError:
+        raise SettingError(f"{path} does not exist; name a recipe or a .toml file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{path} is not TOML ({error}); correct that line") from None
+
+
+def _shipped() -> Any:
+    return resources.files("evenplace") / "recipes"
+
+
+def _fill(kind: type[Any], values: Mapping[str, Any], table: str) -> Any:
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    for key, value in values.items():
+        if key not in fields:
+            raise unknown_name(f"key in [{table}]", key, fields)
+        default = getattr(kind, key, None)
+        if isinstance(default, bool) != isinstance(value, bool) and default is not None:
+            raise SettingError(f"{table}.{key}={value!r} must be true or false")
+        if isinstance(default, (int, float)) and not isinstance(value, (int, float)):
+            raise SettingError(f"{table}.{key}={value!r} must be a number")
+    return kind(**values)
+
+
+def _put(tree: dict[str, Any], key: str, value: Any) -> None:
+    if key == "name":
+        tree["name"] = value
+        return
+    table, _, leaf = key.rpartition(".")
+    homes = [t for t, v in tree.items() if isinstance(v, dict) and leaf in v and table in ("", t)]
+    if not homes and table in tree and table == "loss":
+        homes = ["loss"]
+    if not homes or (table and homes != [table]):
+        leaves = {leaf for values in tree.values() if isinstance(values, dict) for leaf in values}
+        raise unknown_name("setting", key, leaves)
+    tree[homes[0]][leaf] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
