@@ -1,0 +1,234 @@
+"""How often each place was photographed, as weights and offsets of a loss (Eq. 2-3).
+
+A place without photos stands in as the rarest photographed one: its share would be 0, its
+offset infinite, and one such place would take all the weight.  Knows nothing of softmaxes or
+pairs; those multiply by the weights and subtract the offsets.
+"""
+
+# C places · w weights · ν offsets · p share of the photos
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenplace.errors import SettingError
+
+Counts = Tensor | Sequence[int] | Sequence[float]
+
+# A place that holds every photo has p = 1 and an infinite offset.
+LARGEST_SHARE = 1 - 1e-6
+
+
+def class_weights(
+    counts: Counts, beta: float = 0.01, *, all_counts: Counts | None = None, eps: float = 1e-12
+) -> Tensor:
+    """Weigh each place by how seldom it was photographed (Eq. 2).
+
+        w_c = C (p_c + eps)^-beta / sum_j (p_j + eps)^-beta,    p_c = n_c / N
+
+    The weights average to 1, so beta does not change the scale of the loss;
+    beta = 0 is plain training.  counts: (C,) photos per place -> (C,).
+
+    N and the average run over `counts`, the places of one softmax; give `all_counts` (the
+    places of all groups) to take both over the whole map: every w_c of a group is then
+    multiplied by the same number.
+    """
+    require_nonnegative("beta", beta)
+    tilted = (shares(counts, all_counts) + eps) ** -beta  # (C,)
+    whole = tilted if all_counts is None else (shares(all_counts) + eps) ** -beta
+    return _like(counts, tilted * (len(whole) / whole.sum()))
+
+
+def logit_offsets(
+    counts: Counts, kappa: float = 0.05, *, all_counts: Counts | None = None
+) -> Tensor:
+    """Give each place the head start it must do without in training (Eq. 3).
+
+        nu_c = -kappa log(p_c / (1 - p_c)),    p_c = n_c / N
+
+    Losses subtract it: a rare place (large nu) must win by more while training, and wins more
+    often once nu is left out at inference.  kappa = 0 is plain training.  A constant added to
+    nu cancels in a softmax, not in the pairs of Eq. 7.  counts: (C,) -> (C,).
+    """
+    require_nonnegative("kappa", kappa)
+    p = shares(counts, all_counts).clamp(max=LARGEST_SHARE)  # (C,)
+    return _like(counts, -kappa * torch.log(p / (1 - p)))
+
+
+def shares(counts: Counts, all_counts: Counts | None = None) -> Tensor:
+    """Divide photos per place by all photos, in float64; empty places get the rarest share."""
+    photos = as_counts(counts)
+    total = photos.sum() if all_counts is None else as_counts(all_counts).sum()
+    rarest = photos[photos > 0].min()
+    return photos.where(photos > 0, rarest) / total  # (C,)
+
+
+def as_counts(counts: Counts) -> Tensor:
+    """Check photos per place: one finite number for each, none negative, not all zero."""
+    photos = torch.as_tensor(counts).to(torch.float64)
+    if photos.ndim != 1 or not len(photos):
+        raise SettingError(
+            f"counts has shape {tuple(photos.shape)}; pass one number of photos per place"
+        )
+    if not bool(torch.isfinite(photos).all()) or bool((photos < 0).any()):
+        raise SettingError(
+            f"counts runs from {photos.min():g} to {photos.max():g}; pass finite numbers >= 0"
+        )
+    if not bool(photos.any()):
+        raise SettingError(
+            f"counts says that none of {len(photos)} places has a photo; pass photos per place"
+        )
+    return photos
+
+
+def require_nonnegative(name: str, value: float) -> None:
+    """Refuse a negative or undefined strength."""
+    if not (math.isfinite(value) and value >= 0):
+        raise SettingError(f"{name} is {value}; pass a finite number >= 0 (0 switches it off)")
+
+
+@dataclass(frozen=True)
+class PriorEffect:
+    """What weights and offsets amount to, in the units the loss works in.
+
+    `gain` is what an offset is multiplied with before the exponential (1 in a softmax, gamma_n
+    in pairs); `cancels` says whether a constant offset has no effect; `margin` is the host's
+    margin in logits, for comparison.
+    """
+
+    places: int
+    rarest: float
+    commonest: float
+    weights: tuple[float, float]
+    offsets: tuple[float, float]
+    mean_offset: float
+    gain: float
+    cancels: bool
+    margin: float
+
+    @property
+    def weight_ratio(self) -> float:
+        """How many times the most weighted place outweighs the least weighted one."""
+        return self.weights[1] / self.weights[0] if self.weights[0] else math.inf
+
+    @property
+    def logit_spread(self) -> float:
+        """The largest difference that offsets make between two places, in logits (nats)."""
+        return self.gain * (self.offsets[1] - self.offsets[0])
+
+    @property
+    def constant_logit(self) -> float:
+        """The mean offset in logits: what all places are moved by alike."""
+        return self.gain * self.mean_offset
+
+    def __str__(self) -> str:
+        """Say in three or four lines whether the settings do anything."""
+        imbalance = self.commonest / self.rarest
+        lines = [
+            f"{self.places} places, {self.rarest:g} to {self.commonest:g} photos "
+            f"({imbalance:.3g}:1)",
+            f"weights {self.weights[0]:.4g} to {self.weights[1]:.4g}: "
+            f"a ratio of {self.weight_ratio:.3g}",
+            f"offsets {self.offsets[0]:.4g} to {self.offsets[1]:.4g}: between two places at most "
+            f"{self.logit_spread:.3g} in logits, a factor of {_factor(self.logit_spread)} in odds"
+            + (f", beside a margin of {self.margin:.3g}" if self.margin else ""),
+            f"their mean moves every logit by {-self.constant_logit:.3g}, "
+            + ("which cancels" if self.cancels else "which does not cancel: it is a threshold"),
+        ]
+        return "\n".join(lines)
+
+
+class PriorLoss(nn.Module):
+    """A loss that may know how often each place was photographed.
+
+    Holds w and nu as buffers that follow the module's device and stay out of its state_dict:
+    they are a function of the counts.  Without counts it is the plain host loss.
+    """
+
+    weights: Tensor | None
+    offsets: Tensor | None
+    counts: Tensor | None
+
+    def __init__(
+        self,
+        counts: Counts | None = None,
+        *,
+        beta: float = 0.0,
+        kappa: float = 0.0,
+        all_counts: Counts | None = None,
+    ) -> None:
+        super().__init__()
+        if counts is None and (beta or kappa):
+            raise SettingError(f"beta={beta} and kappa={kappa} need photos per place; pass counts=")
+        self.beta, self.kappa = beta, kappa
+        for name in ("counts", "weights", "offsets"):
+            self.register_buffer(name, None, persistent=False)
+        if counts is not None:
+            self.update_counts(counts, all_counts=all_counts)
+
+    def update_counts(self, counts: Counts, *, all_counts: Counts | None = None) -> None:
+        """Take a new prior, as the paper does at each epoch; on the device of the old one."""
+        device = torch.device("cpu") if self.counts is None else self.counts.device
+        self.counts = as_counts(counts).float().to(device)
+        self.weights, self.offsets = (
+            found.float().to(device) for found in self.prior(counts, all_counts)
+        )
+
+    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+        """Work out w and nu (Eq. 2-3); losses with another prior say their own."""
+        return (
+            class_weights(counts, self.beta, all_counts=all_counts),
+            logit_offsets(counts, self.kappa, all_counts=all_counts),
+        )
+
+    def update_weights(self, weights: Tensor) -> None:
+        """Weigh places by something else until the next `update_counts`.
+
+        For `coherence_weights`, alone or times `loss.weights`.
+        """
+        if self.counts is not None and len(weights) != len(self.counts):
+            raise SettingError(
+                f"{len(weights)} weights for {len(self.counts)} places; pass one for each"
+            )
+        device = weights.device if self.counts is None else self.counts.device
+        self.weights = weights.detach().float().to(device)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Hear that epoch `epoch` (from 0) begins; most losses do not care."""
+
+    def describe(self) -> PriorEffect:
+        """Say what the prior amounts to; print it to see whether a setting does anything."""
+        if self.counts is None or self.weights is None or self.offsets is None:
+            raise SettingError(
+                f"{type(self).__name__} has no counts to describe; pass counts= or update_counts"
+            )
+        seen = self.counts[self.counts > 0]
+        return PriorEffect(
+            places=len(self.counts),
+            rarest=float(seen.min()),
+            commonest=float(seen.max()),
+            weights=(float(self.weights.min()), float(self.weights.max())),
+            offsets=(float(self.offsets.min()), float(self.offsets.max())),
+            mean_offset=float(self.offsets.mean()),
+            **self.reach(),
+        )
+
+    def reach(self) -> dict[str, Any]:
+        """Say how offsets enter: `gain`, `cancels`, and the host's `margin` in logits."""
+        scale, margin = (float(getattr(self, name, 0.0)) for name in ("scale", "margin"))
+        return {"gain": 1.0, "cancels": True, "margin": scale * margin}
+
+
+def _like(counts: Counts, found: Tensor) -> Tensor:
+    """Return float64 for float64 counts, and float32 for all others."""
+    if isinstance(counts, Tensor) and counts.dtype == torch.float64:
+        return found
+    return found.float()
+
+
+def _factor(nats: float) -> str:
+    return f"{math.exp(nats):.3g}" if nats < 50 else f"e^{nats:.3g}"
