@@ -1,0 +1,71 @@
+"""Pictures: any file a camera writes, decoded to upright RGB, or a sentence why not."""
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from evenplace.errors import PhotoError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+_UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
+_TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+
+def open_picture(
+    source: str | Path | bytes, size: int | tuple[int, int] | None = None
+) -> Image.Image:
+    """Decode a picture to upright RGB, resized to `size` (a side, or height and width).
+
+    Grey, 16-bit, palette, transparent (over white) and CMYK pictures all become RGB; the EXIF
+    rotation is applied.  A JPEG much larger than `size` is decoded at a fraction of its scale.
+    """
+    name = f"the picture of {len(source)} bytes" if isinstance(source, bytes) else str(source)
+    target = (size, size) if isinstance(size, int) else size
+    try:
+        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            if target is not None:
+                # Twice the target leaves the resampling enough to smooth; the larger side for
+                # both, because a rotation may still swap them.
+                image.draft("RGB", (2 * max(target), 2 * max(target)))
+            upright = ImageOps.exif_transpose(image)
+            picture = _rgb(upright)
+    except _TOO_LARGE as cause:
+        raise PhotoError(f"{name} is too large to decode ({cause}); shrink it first") from cause
+    except FileNotFoundError as cause:
+        raise PhotoError(f"{name} does not exist; check the path") from cause
+    except _UNREADABLE as cause:
+        raise PhotoError(f"{name} {_reason(source, cause)}; replace it or leave it out") from cause
+    if target is None or picture.size == (target[1], target[0]):
+        return picture
+    return picture.resize((target[1], target[0]), Image.Resampling.BICUBIC)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16-bit grey, whatever its byte order
+        return Image.fromarray((np.asarray(image, np.uint32) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode == "F":
+        return Image.fromarray(np.clip(np.asarray(image), 0, 255).astype(np.uint8)).convert("RGB")
+    if "A" in image.getbands() or "transparency" in image.info:
+        paper = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
+def _reason(source: str | Path | bytes, cause: Exception) -> str:
+    empty = not source if isinstance(source, bytes) else _is_empty(Path(source))
+    if empty:
+        return "is empty (0 bytes)"
+    if isinstance(cause, UnidentifiedImageError):
+        return "is no picture that can be decoded"
+    return f"cannot be decoded ({cause})"
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size == 0
+    except OSError:
+        return False

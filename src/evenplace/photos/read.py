@@ -1,0 +1,63 @@
+"""Reading photos, whatever the layout: found by looking at the path, or named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evenplace.errors import PhotoError, unknown_name
+from evenplace.photos.layouts import sfxl, tables
+from evenplace.photos.scan import check_exists, picture_paths
+from evenplace.photos.table import Photos
+
+
+class Layout(NamedTuple):
+    """A way of laying photos out: whether a path is laid out so, and how to read it."""
+
+    recognises: Callable[[Path], bool]
+    read: Callable[..., Photos]
+
+
+LAYOUTS: dict[str, Layout] = {  # in the order they are tried
+    "table": Layout(tables.recognises, tables.read),
+    "sf-xl": Layout(sfxl.recognises, sfxl.read),
+}
+
+
+def read_photos(
+    path: str | Path, layout: str | None = None, pattern: str | None = None, **settings: Any
+) -> Photos:
+    """Read the photos of a folder or a table, with where and which way each was taken.
+
+    `layout` is one of LAYOUTS, found by looking when not named; `pattern` is a shell pattern for
+    file names; `zone=` keeps one UTM zone.  Each layout's module says what else it understands.
+    Nothing is dropped in silence: see `Photos.skipped`.
+    """
+    where = Path(path)
+    check_exists(where)
+    name = layout or find_layout(where)
+    if name not in LAYOUTS:
+        raise unknown_name("layout", name, LAYOUTS)
+    try:
+        return LAYOUTS[name].read(where, pattern=pattern, **settings)
+    except TypeError as cause:
+        if "unexpected keyword argument" not in str(cause):
+            raise
+        option = str(cause).rsplit(" ", 1)[-1]
+        raise PhotoError(f"the layout {name} has no setting {option}; leave it out") from cause
+
+
+def find_layout(path: Path) -> str:
+    """The name of the first layout that recognises the path."""
+    for name, layout in LAYOUTS.items():
+        if layout.recognises(path):
+            return name
+    if path.is_file():
+        raise PhotoError(
+            f"{path} is no table of photos (looked for {', '.join(tables.SUFFIXES)}); "
+            "check the path, or pass layout="
+        )
+    example = picture_paths(path)[0].as_py()
+    raise PhotoError(
+        f"no layout recognises {path}, whose first photo is {example}; "
+        f"pass layout= ({', '.join(LAYOUTS)})"
+    )

@@ -1,0 +1,81 @@
+"""Finding picture files: a walk that streams, so that millions of names never wait in a list."""
+
+import fnmatch
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evenplace.errors import PhotoError
+from evenplace.photos.pictures import SUFFIXES
+
+BATCH = 1 << 16
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a path that is not there."""
+    if not path.exists():
+        raise PhotoError(f"{path} does not exist; check the path")
+
+
+def walk_pictures(folder: Path, pattern: str | None = None) -> Iterator[str]:
+    """Yield every picture file below `folder`, as the system lists them.
+
+    `pattern` is a shell pattern for the file's name; without it the usual suffixes count.
+    Hidden files and folders (macOS leaves `._photo.jpg` beside photo.jpg) are passed over.
+    """
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif _wanted(entry.name, pattern):
+                    yield entry.path
+
+
+def picture_paths(folder: Path, pattern: str | None = None) -> pa.Array:
+    """Every picture below `folder`, sorted, in Arrow's memory (a tenth of a list of strings).
+
+    A list `<folder>_images_paths.txt` beside the folder is used instead of a walk.
+    """
+    check_exists(folder)
+    listed = folder.parent / f"{folder.name}_images_paths.txt"
+    found = _listed(folder, listed, pattern) if listed.is_file() else walk_pictures(folder, pattern)
+    chunks = []
+    while batch := list(islice(found, BATCH)):
+        chunks.append(pa.array(batch, pa.large_string()))
+    if not chunks:
+        looked = pattern or ", ".join(SUFFIXES)
+        raise PhotoError(
+            f"{folder} holds no photos (looked for {looked}); check the path or pass pattern="
+        )
+    paths = pa.chunked_array(chunks).combine_chunks()
+    return paths.take(pc.sort_indices(paths))
+
+
+def first_pictures(folder: Path, count: int, pattern: str | None = None) -> list[str]:
+    """A few pictures of a folder, without walking all of it: enough to tell its layout."""
+    return list(islice(walk_pictures(folder, pattern), count))
+
+
+def base_names(paths: pa.Array) -> pa.Array:
+    """The last part of each path: a folder called a@b must not disturb the fields of a name."""
+    return pc.replace_substring_regex(paths, r"^.*/", "")
+
+
+def _listed(folder: Path, listed: Path, pattern: str | None) -> Iterator[str]:
+    with listed.open(encoding="utf-8") as lines:
+        for line in lines:
+            name = line.strip()
+            if name and _wanted(name.rsplit("/", 1)[-1], pattern):
+                yield str(folder / name)
+
+
+def _wanted(name: str, pattern: str | None) -> bool:
+    return fnmatch.fnmatch(name, pattern) if pattern else name.lower().endswith(SUFFIXES)

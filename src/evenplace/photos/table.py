@@ -1,0 +1,301 @@
+"""Photos: a table of what was taken and where, one row a photo, each column a numpy array.
+
+Knows nothing of pixels, file names or places.
+
+    path     large_string    what open() takes; the column may be absent
+    east     float64         UTM metres
+    north    float64         UTM metres
+    zone     int8            UTM zone number, negative south of the equator, 0 for local metres
+    heading  float32         degrees clockwise from north, NaN where unknown
+    time     timestamp[s]    null where unknown; the column may be absent
+
+Readers add what else they know: city, note, pano, tile, pitch, frame, place, latitude, longitude.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+
+from evenplace.errors import PhotoError
+from evenplace.photos.files import whole_file
+
+METADATA = b"evenplace.skipped"
+TYPES = {
+    "path": pa.large_string(),
+    "east": pa.float64(),
+    "north": pa.float64(),
+    "zone": pa.int8(),
+    "heading": pa.float32(),
+    "time": pa.timestamp("s"),
+}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A photo that a reader left out, and why."""
+
+    path: str
+    reason: str
+
+
+class Photos:
+    """Photos with their positions; immutable, cheap to slice, the same on disk as in memory."""
+
+    __slots__ = ("skipped", "table")
+    table: pa.Table
+    skipped: tuple[Skipped, ...]
+
+    def __init__(self, table: pa.Table, skipped: Sequence[Skipped] = ()) -> None:
+        """Wrap a table that is already right; `from_arrays` is the one that checks."""
+        object.__setattr__(self, "table", table.combine_chunks())
+        object.__setattr__(self, "skipped", tuple(skipped))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Photos do not change; make new ones instead of setting {name}")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        east: ArrayLike,
+        north: ArrayLike,
+        zone: ArrayLike = 0,
+        heading: ArrayLike | None = None,
+        time: ArrayLike | pa.Array | None = None,
+        path: Sequence[str] | pa.Array | None = None,
+        skipped: Sequence[Skipped] = (),
+        **columns: Any,
+    ) -> Self:
+        """Make photos of plain arrays, refusing what no map can hold.
+
+        Arrays of the right type are not copied.  Photos of several zones need a `city` column,
+        because metres of one zone mean nothing in another.
+        """
+        east, north = np.asarray(east, np.float64), np.asarray(north, np.float64)
+        made: dict[str, Any] = {} if path is None else {"path": _paths(path)}
+        made |= {"east": east, "north": north}
+        made["zone"] = _zones(zone, len(east))
+        made["heading"] = _headings(heading, len(east))
+        if time is not None:
+            made["time"] = _times(time)
+        made |= columns
+        _check_lengths(made, len(east))
+        _check_finite(made, "east", "north")
+        _check_zones(made)
+        arrays = [
+            value if isinstance(value, pa.Array) else pa.array(value) for value in made.values()
+        ]
+        return cls(pa.table(arrays, names=list(made)), skipped)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"Photos({len(self)} photos, {len(self.skipped)} skipped, {self.table.column_names})"
+
+    def __getitem__(self, which: slice | NDArray[Any] | Sequence[int]) -> "Photos":
+        """Choose photos by a slice, by row numbers, or by a mask as long as they are."""
+        if isinstance(which, slice) and which.step in (None, 1):
+            start, stop, _ = which.indices(len(self))
+            return Photos(self.table.slice(start, max(stop - start, 0)), self.skipped)
+        rows = np.arange(len(self))[which if isinstance(which, slice) else np.asarray(which)]
+        if rows.ndim != 1:
+            raise PhotoError(
+                f"photos are chosen by a slice, row numbers or a mask, not by {which!r}"
+            )
+        return Photos(self.table.take(pa.array(rows)), self.skipped)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column as numpy: the very memory of the table where the type allows it."""
+        if name not in self.table.column_names:
+            known = ", ".join(self.table.column_names)
+            raise PhotoError(f"these photos have no column {name!r}; they have {known}")
+        values = self.table.column(name)
+        if values.num_chunks == 0:
+            return np.empty(0, values.type.to_pandas_dtype())
+        array: NDArray[Any] = values.chunk(0).to_numpy(zero_copy_only=False)
+        return array
+
+    @property
+    def east(self) -> NDArray[np.float64]:
+        return self.column("east")
+
+    @property
+    def north(self) -> NDArray[np.float64]:
+        return self.column("north")
+
+    @property
+    def zone(self) -> NDArray[np.int8]:
+        return self.column("zone")
+
+    @property
+    def heading(self) -> NDArray[np.float32]:
+        return self.column("heading")
+
+    @property
+    def time(self) -> NDArray[np.datetime64]:
+        """When each photo was taken, NaT where unknown."""
+        if "time" not in self.table.column_names:
+            return np.full(len(self), np.datetime64("NaT"), "datetime64[s]")
+        return self.column("time").astype("datetime64[s]")
+
+    @property
+    def positions(self) -> NDArray[np.float64]:
+        """East and north side by side: (N, 2), a copy."""
+        return np.stack([self.east, self.north], axis=1)
+
+    @property
+    def paths(self) -> list[str]:
+        if "path" not in self.table.column_names:
+            raise PhotoError(
+                "these photos have no files (made from arrays); pass path= to from_arrays"
+            )
+        paths: list[str] = self.table.column("path").to_pylist()
+        return paths
+
+    @property
+    def zones(self) -> list[int]:
+        """The UTM zones the photos are in, in ascending order; one, unless there are cities."""
+        counted = np.bincount(self.zone.astype(np.int16) + 128)
+        return [int(number) - 128 for number in np.flatnonzero(counted)]
+
+    @property
+    def cities(self) -> list[str]:
+        if "city" not in self.table.column_names:
+            return []
+        return sorted(pc.unique(self.table.column("city")).to_pylist())
+
+    def only(self, **wanted: Any) -> "Photos":
+        """Keep the photos whose columns have these values: `photos.only(city="cph", zone=33)`."""
+        mask = np.ones(len(self), bool)
+        for name, value in wanted.items():
+            mask &= self.column(name) == value
+        return self[mask]
+
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file, with what was skipped and why in its metadata."""
+        skipped = json.dumps([asdict(one) for one in self.skipped]).encode()
+        with whole_file(path) as draft:
+            pq.write_table(self.table.replace_schema_metadata({METADATA: skipped}), draft)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read what `write` wrote."""
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowException) as cause:
+            raise PhotoError(
+                f"{path} is no Parquet file of photos ({cause}); check the path"
+            ) from cause
+        for name in ("east", "north", "zone", "heading"):
+            if name not in table.column_names or table.schema.field(name).type != TYPES[name]:
+                raise PhotoError(
+                    f"{path} has no column {name} of type {TYPES[name]}; "
+                    "read a table of your own with read_photos(path)"
+                )
+        found = (table.schema.metadata or {}).get(METADATA, b"[]")
+        return cls(
+            table.replace_schema_metadata(None), [Skipped(**one) for one in json.loads(found)]
+        )
+
+
+def join_photos(parts: Sequence[Photos]) -> Photos:
+    """Put photos of several folders or cities into one set; columns some lack are null there."""
+    if not parts:
+        raise PhotoError("there are no photos to join; give at least one set")
+    table = pa.concat_tables([part.table for part in parts], promote_options="permissive")
+    _check_zones({name: table.column(name) for name in table.column_names})
+    return Photos(table, [one for part in parts for one in part.skipped])
+
+
+def _paths(path: Sequence[str] | pa.Array) -> pa.Array:
+    if isinstance(path, pa.ChunkedArray):
+        path = path.combine_chunks()
+    if isinstance(path, pa.Array):
+        return path.cast(pa.large_string())
+    return pa.array([str(one) for one in path], pa.large_string())
+
+
+def _zones(zone: ArrayLike, length: int) -> NDArray[np.int8]:
+    zones = np.asarray(zone)
+    beyond = (zones < -60) | (zones > 60)
+    if beyond.any():
+        raise PhotoError(
+            f"there is no UTM zone {zones[beyond].flat[0]}; "
+            "zones are 1 to 60, negative in the south, 0 for local metres"
+        )
+    return (
+        np.broadcast_to(zones.astype(np.int8), (length,))
+        if zones.ndim == 0
+        else zones.astype(np.int8)
+    )
+
+
+def _headings(heading: ArrayLike | None, length: int) -> NDArray[np.float32]:
+    if heading is None:
+        return np.full(length, np.nan, np.float32)
+    degrees = np.asarray(heading, np.float32)
+    if degrees.size and not (
+        np.nanmin(degrees, initial=0) >= 0 and np.nanmax(degrees, initial=0) < 360
+    ):
+        if np.isinf(degrees).any():
+            row = int(np.flatnonzero(np.isinf(degrees))[0])
+            raise PhotoError(
+                f"photo {row} has heading {degrees[row]}; give degrees, or NaN for unknown"
+            )
+        degrees = np.mod(degrees, np.float32(360))
+        degrees = np.where(degrees >= 360, np.float32(0), degrees)  # -1e-9 mod 360 rounds to 360
+    return degrees
+
+
+def _times(time: ArrayLike | pa.Array) -> pa.Array:
+    if isinstance(time, pa.ChunkedArray):
+        time = time.combine_chunks()
+    if not isinstance(time, pa.Array):
+        time = pa.array(np.asarray(time, "datetime64[s]"))
+    return time.cast(pa.timestamp("s"))
+
+
+def _check_lengths(columns: dict[str, Any], length: int) -> None:
+    for name, values in columns.items():
+        if len(values) != length:
+            raise PhotoError(
+                f"there are {length} values of east but {len(values)} of {name}; give one a photo"
+            )
+
+
+def _check_finite(columns: dict[str, Any], *names: str) -> None:
+    for name in names:
+        values = columns[name]
+        if values.ndim != 1:
+            raise PhotoError(f"{name} has shape {values.shape}; give one number a photo")
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            photo = columns["path"][row].as_py() if "path" in columns else f"photo {row}"
+            raise PhotoError(
+                f"{photo} has {name} = {values[row]} ({np.sum(~finite)} such); "
+                "leave photos without a position out"
+            )
+
+
+def _check_zones(columns: dict[str, Any]) -> None:
+    if "city" in columns:
+        return
+    shifted = np.asarray(columns["zone"]).astype(np.int16) + 128
+    counts = np.bincount(shifted)
+    found = [(int(number) - 128, int(counts[number])) for number in np.flatnonzero(counts)]
+    if len(found) > 1:
+        listed = " and ".join(f"{zone} ({count} photos)" for zone, count in found)
+        raise PhotoError(
+            f"the photos are in UTM zones {listed}, whose metres do not go together; "
+            "pass zone= to keep one, or use a layout with cities"
+        )

@@ -1,0 +1,43 @@
+"""Head, middle and tail: the places ranked by how often they were photographed.
+
+# C places · Q queries
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenplace.errors import PlaceError
+
+TIERS = ("head", "middle", "tail")
+SHARES = (0.3, 0.4, 0.3)
+
+
+def tiers(counts: ArrayLike, shares: tuple[float, float, float] = SHARES) -> NDArray[np.int8]:
+    """Put each place in the head (0), the middle (1) or the tail (2) by its count.
+
+    The head is the floor(0.3 C) most photographed places, the tail the floor(0.3 C) least, the
+    middle the rest.  Places of equal count keep their order (by id, as `Places` are sorted), so
+    the split is the same whatever the order of the photos.  counts: (C,) -> (C,).
+    """
+    values = np.asarray(counts)
+    if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-9):
+        raise PlaceError(f"the shares of the tiers are {shares}; give three that add up to 1")
+    head, tail = (math.floor(share * len(values) + 1e-9) for share in (shares[0], shares[2]))
+    order = np.argsort(-values.astype(np.int64), kind="stable")
+    ranked = np.full(len(values), 1, np.int8)
+    ranked[order[:head]] = 0
+    ranked[order[len(values) - tail :]] = 2
+    return ranked
+
+
+def query_tiers(
+    counts_of_queries: ArrayLike, shares: tuple[float, float, float] = SHARES
+) -> NDArray[np.int8]:
+    """Split queries, rather than places, 30/40/30 by the count of the place each one shows.
+
+    This is what the paper's MSLS and Pitts30k tables fit: their tail is floor(0.3 Q) queries.
+    Queries in no place count 0 and fall in the tail.  counts_of_queries: (Q,) -> (Q,).
+    """
+    return tiers(counts_of_queries, shares)
