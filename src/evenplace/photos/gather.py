@@ -46,6 +46,18 @@ def gather(
     return Photos.from_arrays(**made, skipped=left_out)
 
 
+def keep_zone(photos: Photos, zone: int | None) -> Photos:
+    """Keep the photos of one zone of several, and say that the others were left out."""
+    if zone is None:
+        return photos
+    away = photos[photos.zone != zone]
+    if len(away) == len(photos):
+        raise PhotoError(f"no photo is in UTM zone {zone}; they are in {photos.zones}")
+    reasons = [f"it is in UTM zone {one}, and zone {zone} was asked for" for one in away.zone]
+    out = [Skipped(*pair) for pair in zip(away.paths, reasons, strict=True)]
+    return Photos(photos[photos.zone == zone].table, [*photos.skipped, *out])
+
+
 def _choose(values: Any, keep: NDArray[np.bool_]) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values.filter(pa.array(keep))

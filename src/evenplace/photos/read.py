@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.layouts import sfxl, tables
+from evenplace.photos.layouts import exif, gsv, lists, msls, nordland, pitts30k, sfxl, tables
 from evenplace.photos.scan import check_exists, picture_paths
 from evenplace.photos.table import Photos
 
@@ -18,8 +18,14 @@ class Layout(NamedTuple):
 
 
 LAYOUTS: dict[str, Layout] = {  # in the order they are tried
+    "gsv-cities": Layout(gsv.recognises, gsv.read),
+    "msls": Layout(msls.recognises, msls.read),
     "table": Layout(tables.recognises, tables.read),
+    "list": Layout(lists.recognises, lists.read),
+    "nordland": Layout(nordland.recognises, nordland.read),
+    "pitts30k": Layout(pitts30k.recognises, pitts30k.read),
     "sf-xl": Layout(sfxl.recognises, sfxl.read),
+    "exif": Layout(exif.recognises, exif.read),
 }
 
 
@@ -56,8 +62,5 @@ def find_layout(path: Path) -> str:
             f"{path} is no table of photos (looked for {', '.join(tables.SUFFIXES)}); "
             "check the path, or pass layout="
         )
-    example = picture_paths(path)[0].as_py()
-    raise PhotoError(
-        f"no layout recognises {path}, whose first photo is {example}; "
-        f"pass layout= ({', '.join(LAYOUTS)})"
-    )
+    picture_paths(path)  # says what it looked for: a folder with pictures is at least an EXIF one
+    raise PhotoError(f"no layout recognises {path}; pass layout= ({', '.join(LAYOUTS)})")
