@@ -1,10 +1,18 @@
 """What training rewards: arrays in, scalars out.
 
-`prior` says how often places were photographed · `classification` and `longtail` take cosines
-to every place · `pairs` and `triplets` take descriptors of a batch · `sampled` is a classifier
-for very many places.  Imports nothing of EvenPlace but its errors, so any trainer can use it.
+`prior` says how often places were photographed · `classification`, `adjusted`, `reweighted`,
+`margins` and `yes_no` take cosines to every place · `pairs` and `triplets` take descriptors of
+a batch · `sampled` is a classifier for very many places · `registry` knows them by name.
+Imports nothing of EvenPlace but its errors, so that any trainer can use it.
 """
 
+from .adjusted import (
+    BalancedSoftmax,
+    LogitAdjustment,
+    adjust_logits,
+    balanced_softmax,
+    logit_adjustment,
+)
 from .classification import (
     AngularMargin,
     CrossEntropy,
@@ -15,22 +23,85 @@ from .classification import (
     large_margin_cosine,
     low_visit_bias,
 )
+from .margins import (
+    AdaptiveLogitAdjustment,
+    LabelDistributionMargin,
+    adaptive_logit_adjustment,
+    label_distribution_margin,
+    label_margins,
+    rarities,
+)
+from .pairs import (
+    Contrastive,
+    LowVisitBiasPairs,
+    MultiSimilarity,
+    contrastive,
+    low_visit_bias_pairs,
+    multi_similarity,
+)
 from .prior import PriorEffect, PriorLoss, class_weights, logit_offsets
+from .registry import build_loss, loss_names, loss_takes
+from .reweighted import (
+    ClassBalanced,
+    Focal,
+    HardClass,
+    class_balanced,
+    effective_weights,
+    focal,
+    hard_class,
+    hard_weights,
+)
 from .softmax import Columns, target_losses
+from .triplets import Sare, Triplet, sare, triplet
+from .yes_no import DistributionBalanced, distribution_balanced
 
 __all__ = [
+    "AdaptiveLogitAdjustment",
     "AngularMargin",
+    "BalancedSoftmax",
+    "ClassBalanced",
     "Columns",
+    "Contrastive",
     "CrossEntropy",
+    "DistributionBalanced",
+    "Focal",
+    "HardClass",
+    "LabelDistributionMargin",
     "LargeMarginCosine",
+    "LogitAdjustment",
     "LowVisitBias",
+    "LowVisitBiasPairs",
+    "MultiSimilarity",
     "PriorEffect",
     "PriorLoss",
+    "Sare",
+    "Triplet",
+    "adaptive_logit_adjustment",
     "additive_angular_margin",
+    "adjust_logits",
+    "balanced_softmax",
+    "build_loss",
+    "class_balanced",
     "class_weights",
+    "contrastive",
     "cross_entropy",
+    "distribution_balanced",
+    "effective_weights",
+    "focal",
+    "hard_class",
+    "hard_weights",
+    "label_distribution_margin",
+    "label_margins",
     "large_margin_cosine",
+    "logit_adjustment",
     "logit_offsets",
+    "loss_names",
+    "loss_takes",
     "low_visit_bias",
+    "low_visit_bias_pairs",
+    "multi_similarity",
+    "rarities",
+    "sare",
     "target_losses",
+    "triplet",
 ]

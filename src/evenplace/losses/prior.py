@@ -8,9 +8,9 @@ pairs; those multiply by the weights and subtract the offsets.
 # C places · w weights · ν offsets · p share of the photos
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from evenplace.errors import SettingError
 
 Counts = Tensor | Sequence[int] | Sequence[float]
+Prior = Callable[[Counts, Counts | None], tuple[Tensor, Tensor]]
 
 # A place that holds every photo has p = 1 and an infinite offset.
 LARGEST_SHARE = 1 - 1e-6
@@ -61,10 +62,14 @@ def logit_offsets(
 
 def shares(counts: Counts, all_counts: Counts | None = None) -> Tensor:
     """Divide photos per place by all photos, in float64; empty places get the rarest share."""
+    whole = as_counts(counts if all_counts is None else all_counts)
+    return photographed(counts) / whole.sum()  # (C,)
+
+
+def photographed(counts: Counts) -> Tensor:
+    """Give photos per place in float64, with empty places counted as the rarest one, (C,)."""
     photos = as_counts(counts)
-    total = photos.sum() if all_counts is None else as_counts(all_counts).sum()
-    rarest = photos[photos > 0].min()
-    return photos.where(photos > 0, rarest) / total  # (C,)
+    return photos.where(photos > 0, photos[photos > 0].min())
 
 
 def as_counts(counts: Counts) -> Tensor:
@@ -134,7 +139,7 @@ class PriorEffect:
             f"weights {self.weights[0]:.4g} to {self.weights[1]:.4g}: "
             f"a ratio of {self.weight_ratio:.3g}",
             f"offsets {self.offsets[0]:.4g} to {self.offsets[1]:.4g}: between two places at most "
-            f"{self.logit_spread:.3g} in logits, a factor of {_factor(self.logit_spread)} in odds"
+            f"{self.logit_spread:.3g} in logits, a factor of {_factor(self.logit_spread)}"
             + (f", beside a margin of {self.margin:.3g}" if self.margin else ""),
             f"their mean moves every logit by {-self.constant_logit:.3g}, "
             + ("which cancels" if self.cancels else "which does not cancel: it is a threshold"),
@@ -146,9 +151,11 @@ class PriorLoss(nn.Module):
     """A loss that may know how often each place was photographed.
 
     Holds w and nu as buffers that follow the module's device and stay out of its state_dict:
-    they are a function of the counts.  Without counts it is the plain host loss.
+    they are a function of the counts, Eq. 2-3 unless `prior` is another one.  Without counts it
+    is the plain host loss.
     """
 
+    takes: ClassVar[str] = "cosines"
     weights: Tensor | None
     offsets: Tensor | None
     counts: Tensor | None
@@ -160,11 +167,13 @@ class PriorLoss(nn.Module):
         beta: float = 0.0,
         kappa: float = 0.0,
         all_counts: Counts | None = None,
+        prior: Prior | None = None,
     ) -> None:
         super().__init__()
         if counts is None and (beta or kappa):
             raise SettingError(f"beta={beta} and kappa={kappa} need photos per place; pass counts=")
         self.beta, self.kappa = beta, kappa
+        self.prior = prior or self._visits
         for name in ("counts", "weights", "offsets"):
             self.register_buffer(name, None, persistent=False)
         if counts is not None:
@@ -178,8 +187,7 @@ class PriorLoss(nn.Module):
             found.float().to(device) for found in self.prior(counts, all_counts)
         )
 
-    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
-        """Work out w and nu (Eq. 2-3); losses with another prior say their own."""
+    def _visits(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
         return (
             class_weights(counts, self.beta, all_counts=all_counts),
             logit_offsets(counts, self.kappa, all_counts=all_counts),

@@ -154,6 +154,26 @@ def _shared_losses(
     return log_sum - truth, torch.exp(local - log_sum)
 
 
+class _SumOverRanks(torch.autograd.Function):
+    """Add up what the ranks hold; each rank's part moves the sum one for one."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, group: "dist.ProcessGroup") -> Tensor:
+        total = part.clone()
+        dist.all_reduce(total, dist.ReduceOp.SUM, group)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None]:
+        return incoming, None
+
+
+def sum_over_ranks(part: Tensor, group: "dist.ProcessGroup") -> Tensor:
+    """Sum a tensor over the ranks of `group`, differentiably, where all then use the sum alike."""
+    total: Tensor = _SumOverRanks.apply(part, group)  # type: ignore[no-untyped-call]
+    return total
+
+
 def _with_slope(margin: Margin | None, cosine: Tensor) -> tuple[Tensor, Tensor]:
     """Apply the margin to the (B,) true cosines, and take its derivative there."""
     if margin is None:

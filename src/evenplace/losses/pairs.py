@@ -1,0 +1,278 @@
+"""Losses over the pairs of a batch: photos of one place together, of two places apart (Eq. 7).
+
+Every loss is called as pytorch-metric-learning calls its own, (descriptors, labels,
+indices_tuple=None), makes the descriptors unit length, and returns a float32 scalar (float64
+for float64).  Labels are place numbers, the rows of `counts`; a number beyond them is a place
+nobody counted and is treated as the rarest one.
+"""
+
+# B batch · D descriptor · C places · w weights · ν offsets · s_ij cosine of two photos
+
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from evenplace.errors import SettingError
+
+from .prior import Counts, PriorLoss, class_weights, logit_offsets
+from .similarity import IndicesTuple, find_pairs, mine_pairs, of_places, similarities
+
+
+def multi_similarity(
+    descriptors: Tensor,
+    labels: Tensor,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    gamma_p: float = 1.0,
+    gamma_n: float = 50.0,
+    tau: float = 0.0,
+    mining: float | None = None,
+    weights: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """Pull positives and push negatives, the hard ones most (Wang et al. 2019; Eq. 7).
+
+        L = 1/B sum_i w_yi [ 1/gamma_p log(1 + sum_pos e^{-gamma_p (s_ij - tau)})
+                           + 1/gamma_n log(1 + sum_neg e^{ gamma_n (s_ij - nu_yj - tau)}) ]
+
+    Defaults as SALAD and BoQ.  Pairs: all, or `indices_tuple`'s, or with `mining` those within
+    that epsilon of being confused, from the same cosines.  Anchors without pairs count as 0 in
+    the mean; no pairs at all give 0.
+    """
+    s = similarities(descriptors)  # (B, B)
+    pairs = find_pairs(labels, indices_tuple)
+    if mining is not None and indices_tuple is None:
+        pairs = mine_pairs(s, pairs, mining)
+    pushed = s if offsets is None else s - of_places(offsets, labels).to(s.dtype)
+    pull = _log_one_plus_sum(-gamma_p * (s - tau), pairs.positive) / gamma_p  # (B,)
+    push = _log_one_plus_sum(gamma_n * (pushed - tau), pairs.negative) / gamma_n
+    return _anchor_mean(pull + push, labels, weights)
+
+
+def low_visit_bias_pairs(
+    descriptors: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    beta: float = 0.01,
+    kappa: float = 0.01,
+    gamma_p: float = 1.0,
+    gamma_n: float = 50.0,
+    tau: float = 0.0,
+    mining: float | None = None,
+) -> Tensor:
+    """Multi-similarity that knows how often places were visited (Eq. 7).
+
+    counts: (C,) photos per place.  beta = kappa = 0 is `multi_similarity`, bit for bit.
+    """
+    return multi_similarity(
+        descriptors,
+        labels,
+        indices_tuple,
+        gamma_p=gamma_p,
+        gamma_n=gamma_n,
+        tau=tau,
+        mining=mining,
+        weights=class_weights(counts, beta).to(descriptors.device),
+        offsets=logit_offsets(counts, kappa).to(descriptors.device),
+    )
+
+
+def contrastive(
+    descriptors: Tensor,
+    labels: Tensor,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    pos_margin: float = 0.0,
+    neg_margin: float = 0.7,
+    squared: bool = True,
+    weights: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """Pull positives to a distance, push negatives beyond one (Hadsell et al. 2006).
+
+        L = mean_pos w_yi h(d_ij - pos_margin) + mean_neg w_yi h(neg_margin - d_ij - nu_yj)
+        h(x) = max(0, x)^2 / 2        squared, as GeM trains; else max(0, x)
+
+    Each mean is over its pairs with h > 0.  d is the distance of unit descriptors.
+    squared = False is pytorch-metric-learning's.
+    """
+    pairs = find_pairs(labels, indices_tuple)
+    d = distances(similarities(descriptors))  # (B, B)
+    apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
+    near = _pair_mean(d - pos_margin, pairs.positive, labels, squared, weights)
+    return near + _pair_mean(neg_margin - apart, pairs.negative, labels, squared, weights)
+
+
+def distances(similarity: Tensor) -> Tensor:
+    """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), flat where they meet."""
+    return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
+
+
+def _log_one_plus_sum(exponents: Tensor, mask: Tensor) -> Tensor:
+    """log(1 + sum of e^x over the masked entries of each row), (B, B) -> (B,)."""
+    kept = exponents.masked_fill(~mask, -torch.inf)
+    one = torch.zeros_like(kept[:, :1])
+    return torch.logsumexp(torch.cat([kept, one], dim=1), dim=1)
+
+
+def _anchor_mean(losses: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is not None:
+        losses = losses * of_places(weights, labels).to(losses.dtype)
+    return losses.sum() / max(len(losses), 1)
+
+
+def _pair_mean(
+    excess: Tensor, mask: Tensor, labels: Tensor, squared: bool, weights: Tensor | None
+) -> Tensor:
+    """Average the hinge of the masked pairs over those where it is not 0."""
+    hinge = excess.relu() * mask  # (B, B)
+    count = hinge.count_nonzero().clamp(min=1)
+    losses = (hinge**2 / 2 if squared else hinge).sum(dim=1)  # (B,)
+    if weights is not None:
+        losses = losses * of_places(weights, labels).to(losses.dtype)
+    return losses.sum() / count
+
+
+def _pair_prior(
+    counts: Counts,
+    all_counts: Counts | None,
+    *,
+    beta: float,
+    kappa: float,
+    centred: bool,
+    constant: bool,
+) -> tuple[Tensor, Tensor]:
+    offsets = logit_offsets(counts, kappa, all_counts=all_counts)
+    if centred:
+        offsets = offsets - offsets.mean()
+    elif constant:
+        offsets = offsets.mean().repeat(len(offsets))
+    return class_weights(counts, beta, all_counts=all_counts), offsets
+
+
+class MultiSimilarity(PriorLoss):
+    """`multi_similarity` with its settings."""
+
+    takes: ClassVar[str] = "descriptors"
+
+    def __init__(
+        self,
+        counts: Counts | None = None,
+        *,
+        gamma_p: float = 1.0,
+        gamma_n: float = 50.0,
+        tau: float = 0.0,
+        mining: float | None = None,
+    ) -> None:
+        super().__init__(counts)
+        self.gamma_p, self.gamma_n, self.tau, self.mining = gamma_p, gamma_n, tau, mining
+
+    def forward(
+        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
+    ) -> Tensor:
+        """Average the loss of (B, D) descriptors over their anchors."""
+        return multi_similarity(
+            descriptors,
+            labels,
+            indices_tuple,
+            gamma_p=self.gamma_p,
+            gamma_n=self.gamma_n,
+            tau=self.tau,
+            mining=self.mining,
+        )
+
+
+class LowVisitBiasPairs(PriorLoss):
+    """The paper's loss on pairs (Eq. 7), in place of `MultiSimilarityLoss`.
+
+    At the paper's kappa nearly all of nu is one constant, which does not cancel here: it
+    raises the threshold of every negative.  `centred` leaves that constant out (nu minus its
+    mean), `constant` keeps nothing else: the control to run beside it.
+    """
+
+    takes: ClassVar[str] = "descriptors"
+
+    def __init__(
+        self,
+        counts: Counts,
+        beta: float = 0.01,
+        kappa: float = 0.01,
+        gamma_p: float = 1.0,
+        gamma_n: float = 50.0,
+        tau: float = 0.0,
+        *,
+        mining: float | None = None,
+        centred: bool = False,
+        constant: bool = False,
+        all_counts: Counts | None = None,
+    ) -> None:
+        if centred and constant:
+            raise SettingError(
+                "centred=True leaves out the mean offset and constant=True all else; choose one"
+            )
+        shape = partial(_pair_prior, beta=beta, kappa=kappa, centred=centred, constant=constant)
+        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts, prior=shape)
+        self.gamma_p, self.gamma_n, self.tau, self.mining = gamma_p, gamma_n, tau, mining
+
+    def forward(
+        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
+    ) -> Tensor:
+        """Average the loss of (B, D) descriptors over their anchors."""
+        return multi_similarity(
+            descriptors,
+            labels,
+            indices_tuple,
+            gamma_p=self.gamma_p,
+            gamma_n=self.gamma_n,
+            tau=self.tau,
+            mining=self.mining,
+            weights=self.weights,
+            offsets=self.offsets,
+        )
+
+    def reach(self) -> dict[str, Any]:
+        """Offsets are multiplied by gamma_n, and a constant one moves the threshold."""
+        return {"gain": self.gamma_n, "cancels": False, "margin": 0.0}
+
+
+class Contrastive(PriorLoss):
+    """`contrastive` with its settings; with counts, beta and kappa, its low-visit-bias form."""
+
+    takes: ClassVar[str] = "descriptors"
+
+    def __init__(
+        self,
+        counts: Counts | None = None,
+        *,
+        pos_margin: float = 0.0,
+        neg_margin: float = 0.7,
+        squared: bool = True,
+        beta: float = 0.0,
+        kappa: float = 0.0,
+        all_counts: Counts | None = None,
+    ) -> None:
+        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
+        self.pos_margin, self.neg_margin, self.squared = pos_margin, neg_margin, squared
+
+    def forward(
+        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
+    ) -> Tensor:
+        """Average the loss of (B, D) descriptors over their pairs."""
+        return contrastive(
+            descriptors,
+            labels,
+            indices_tuple,
+            pos_margin=self.pos_margin,
+            neg_margin=self.neg_margin,
+            squared=self.squared,
+            weights=self.weights,
+            offsets=self.offsets,
+        )
+
+    def reach(self) -> dict[str, Any]:
+        """Offsets are distances, and a constant one moves the margin."""
+        return {"gain": 1.0, "cancels": False, "margin": self.neg_margin}
