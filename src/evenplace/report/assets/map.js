@@ -1,0 +1,163 @@
+// Maps of cells in metres, offline.  One canvas tile draws every cell that touches it.
+"use strict";
+(() => {
+  const decode = (text, Type) =>
+    new Type(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const escape = (text) =>
+    String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+  const linked = {};
+
+  const readCells = (data) => {
+    const corners = decode(data.corners, Float32Array), sides = data.sides;
+    const count = sides ? corners.length / (2 * sides) : 0;
+    const box = new Float32Array(4 * count);
+    for (let i = 0; i < count; i++) {
+      let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
+      for (let v = 0; v < sides; v++) {
+        const x = corners[2 * (i * sides + v)], y = corners[2 * (i * sides + v) + 1];
+        w = Math.min(w, x); e = Math.max(e, x); s = Math.min(s, y); n = Math.max(n, y);
+      }
+      box.set([w, s, e, n], 4 * i);
+    }
+    return { corners, sides, count, box, kinds: decode(data.kinds, Uint8Array) };
+  };
+
+  const tilesOf = (cells, dots, data, hidden) => L.GridLayer.extend({
+    createTile(at) {
+      const tile = document.createElement("canvas"), size = this.getTileSize().x;
+      const ratio = Math.min(window.devicePixelRatio || 1, 2);
+      tile.width = tile.height = size * ratio;
+      const pen = tile.getContext("2d"), scale = Math.pow(2, at.z);
+      pen.scale(ratio, ratio);
+      const px = (x) => x * scale - at.x * size, py = (y) => -y * scale - at.y * size;
+      const inks = data.keys.map((key) => colour(key[1])), rim = colour("--card");
+      for (let i = 0; i < cells.count; i++) {
+        const kind = cells.kinds[i];
+        if (hidden.has(kind)) continue;
+        const l = px(cells.box[4 * i]), r = px(cells.box[4 * i + 2]);
+        const t = py(cells.box[4 * i + 3]), b = py(cells.box[4 * i + 1]);
+        if (r < -2 || l > size + 2 || b < -2 || t > size + 2) continue;
+        pen.fillStyle = inks[kind];
+        pen.globalAlpha = 0.82;
+        if (r - l < 4) { pen.fillRect(l, t, Math.max(r - l, 2), Math.max(b - t, 2)); continue; }
+        pen.beginPath();
+        for (let v = 0; v < cells.sides; v++) {
+          const at = 2 * (i * cells.sides + v);
+          pen.lineTo(px(cells.corners[at]), py(cells.corners[at + 1]));
+        }
+        pen.closePath(); pen.fill();
+        pen.globalAlpha = 1; pen.strokeStyle = rim; pen.lineWidth = Math.min(1.2, (r - l) / 12); pen.stroke();
+      }
+      drawDots(pen, dots, data, px, py, size, scale);
+      return tile;
+    },
+  });
+
+  const drawDots = (pen, dots, data, px, py, size, scale) => {
+    if (!dots || (!dots.kinds && scale < 0.35)) return;
+    const inks = dots.kinds ? data.points.keys.map((key) => colour(key[1])) : [colour("--ink")];
+    const radius = data.points.radius * (dots.kinds ? 1 : Math.min(1.6, 0.5 + scale / 2)), rim = colour("--card");
+    pen.globalAlpha = dots.kinds ? 1 : 0.55;
+    for (let i = 0; i < dots.at.length / 2; i++) {
+      const x = px(dots.at[2 * i]), y = py(dots.at[2 * i + 1]);
+      if (x < -9 || y < -9 || x > size + 9 || y > size + 9) continue;
+      pen.beginPath(); pen.arc(x, y, radius, 0, 7);
+      pen.fillStyle = inks[dots.kinds ? dots.kinds[i] : 0]; pen.fill();
+      if (dots.kinds) { pen.strokeStyle = rim; pen.lineWidth = 1; pen.stroke(); }
+    }
+  };
+
+  const inside = (cells, i, x, y) => {
+    let odd = false;
+    for (let v = 0, u = cells.sides - 1; v < cells.sides; u = v++) {
+      const a = 2 * (i * cells.sides + v), b = 2 * (i * cells.sides + u), c = cells.corners;
+      if (c[a + 1] > y !== c[b + 1] > y &&
+          x < ((c[b] - c[a]) * (y - c[a + 1])) / (c[b + 1] - c[a + 1]) + c[a]) odd = !odd;
+    }
+    return odd;
+  };
+
+  const tell = (data, cells, i) => {
+    const facts = Object.entries(data.facts).map(([name, values]) =>
+      `${escape(name)} <b>${escape(values[i])}</b>`).join("<br>");
+    const images = (data.pictures[i] || []).map((source) =>
+      `<img loading="lazy" alt="" src="${escape(source)}" onerror="this.remove()">`).join("");
+    const key = data.keys[cells.kinds[i]];
+    return `<p><span class="mark" style="background:var(${key[1]})"></span><b>${escape(key[0])}</b></p>` +
+      `<p>${facts}</p><div class="strip">${images}</div>`;
+  };
+
+  const clicked = (data, cells, dots, hidden, map, event) => {
+    const { lng: x, lat: y } = event.latlng, near = 8 / Math.pow(2, map.getZoom());
+    const show = (text) => L.popup({ maxWidth: 300, minWidth: 200 }).setLatLng(event.latlng).setContent(text).openOn(map);
+    if (dots && dots.kinds && data.points.texts.length) {
+      for (let i = 0; i < dots.at.length / 2; i++)
+        if (Math.hypot(dots.at[2 * i] - x, dots.at[2 * i + 1] - y) < near) return show(data.points.texts[i]);
+    }
+    for (let i = cells.count - 1; i >= 0; i--)
+      if (!hidden.has(cells.kinds[i]) && inside(cells, i, x, y)) return show(tell(data, cells, i));
+  };
+
+  const addKeys = (holder, data, cells, hidden, layer) => {
+    const counts = new Array(data.keys.length).fill(0);
+    cells.kinds.forEach((kind) => counts[kind]++);
+    data.keys.forEach(([name, variable], kind) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      button.innerHTML = `<span class="mark" style="background:var(${variable})"></span>${escape(name)} ${counts[kind].toLocaleString("en")}`;
+      button.onclick = () => {
+        hidden.has(kind) ? hidden.delete(kind) : hidden.add(kind);
+        button.setAttribute("aria-pressed", String(!hidden.has(kind)));
+        layer.redraw();
+      };
+      holder.append(button);
+    });
+  };
+
+  const extent = (cells, dots) => {
+    let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let i = 0; i < cells.count; i++) {
+      w = Math.min(w, cells.box[4 * i]); s = Math.min(s, cells.box[4 * i + 1]);
+      e = Math.max(e, cells.box[4 * i + 2]); n = Math.max(n, cells.box[4 * i + 3]);
+    }
+    return e >= w ? [[s, w], [n, e]] : [[0, 0], [1, 1]];
+  };
+
+  const follow = (name, map) => {
+    const others = (linked[name] = linked[name] || []);
+    others.push(map);
+    map.on("move", () => {
+      if (map.led) return;
+      others.filter((other) => other !== map).forEach((other) => {
+        other.led = true;
+        other.setView(map.getCenter(), map.getZoom(), { animate: false });
+        other.led = false;
+      });
+    });
+  };
+
+  const start = (element) => {
+    const data = JSON.parse(element.querySelector("script").textContent);
+    const cells = readCells(data), hidden = new Set();
+    const dots = data.points && {
+      at: decode(data.points.at, Float32Array),
+      kinds: data.points.kinds && decode(data.points.kinds, Uint8Array),
+    };
+    const map = L.map(element.querySelector(".view"), {
+      crs: L.CRS.Simple, minZoom: -10, maxZoom: 6, zoomSnap: 0.25, zoomDelta: 1, wheelPxPerZoomLevel: 90,
+      scrollWheelZoom: true, attributionControl: false,
+    });
+    const layer = new (tilesOf(cells, dots, data, hidden))({ minZoom: -10, maxZoom: 6, keepBuffer: 3 });
+    map.fitBounds(extent(cells, dots), { padding: [12, 12] });
+    layer.addTo(map);
+    L.control.scale({ imperial: false }).addTo(map);
+    map.on("click", (event) => clicked(data, cells, dots, hidden, map, event));
+    addKeys(element.querySelector(".keys"), data, cells, hidden, layer);
+    if (data.link) follow(data.link, map);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => layer.redraw());
+    element.map = map;
+  };
+  document.querySelectorAll(".ep-map").forEach(start);
+})();

@@ -1,0 +1,98 @@
+"""A map that needs no network: cells and dots in metres, panned, zoomed and clicked in Leaflet.
+
+Cells are drawn from flat arrays onto canvas tiles, so a city of a hundred thousand stays smooth.
+
+# C cells · V corners · P points
+"""
+
+import base64
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TIER_KEYS = (("head", "--head"), ("middle", "--middle"), ("tail", "--tail"))
+ANSWER_KEYS = (("right", "--good"), ("wrong", "--bad"))
+Keys = Sequence[tuple[str, str]]  # what each kind is called, and its CSS variable
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Areas to colour: which kind each is of, and what a click on it tells."""
+
+    outlines: NDArray[np.float64]  # (C, V, 2) east, north
+    kinds: NDArray[np.integer]  # (C,) row of keys
+    keys: Keys = TIER_KEYS
+    facts: Mapping[str, NDArray[Any] | Sequence[str]] = field(default_factory=dict)  # (C,) each
+    pictures: Mapping[int, Sequence[str]] = field(default_factory=dict)  # of a cell: img sources
+
+
+@dataclass(frozen=True)
+class Points:
+    """Dots over the cells: photos, or queries that were answered right or wrong."""
+
+    positions: NDArray[np.float64]  # (P, 2)
+    kinds: NDArray[np.integer] | None = None  # (P,) row of keys; None draws small grey dots
+    keys: Keys = ANSWER_KEYS
+    texts: Sequence[str] = ()  # (P,) what a click tells, HTML
+    radius: float = 1.5
+
+
+def map_html(
+    cells: Cells,
+    points: Points | None = None,
+    *,
+    link: str = "",
+    origin: NDArray[np.float64] | None = None,
+    label: str = "map of the places",
+) -> str:
+    """A map of cells, with buttons that show and hide each kind.
+
+    Maps of one `link` move together and need one `origin` (any point near by).  The page shell
+    brings the code.
+    """
+    origin = _origin(cells, points) if origin is None else origin
+    data: dict[str, Any] = {
+        "link": link,
+        "corners": _pack(cells.outlines - origin, "<f4"),
+        "sides": int(cells.outlines.shape[1]) if cells.outlines.ndim == 3 else 4,
+        "kinds": _pack(cells.kinds, "<u1"),
+        "keys": [list(key) for key in cells.keys],
+        "facts": {name: _plain(values) for name, values in cells.facts.items()},
+        "pictures": {str(cell): list(sources) for cell, sources in cells.pictures.items()},
+    }
+    if points is not None:
+        data["points"] = {
+            "at": _pack(points.positions - origin, "<f4"),
+            "kinds": None if points.kinds is None else _pack(points.kinds, "<u1"),
+            "keys": [list(key) for key in points.keys],
+            "texts": list(points.texts),
+            "radius": points.radius,
+        }
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    return (
+        f'<div class="ep-map"><div class="keys"></div><div class="view" role="application" '
+        f'aria-label="{html.escape(label)}"></div>'
+        f'<script type="application/json">{text}</script></div>'
+    )
+
+
+def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
+    """The south-west corner: floats of four bytes are exact to millimetres from there."""
+    if len(cells.outlines):
+        return np.array(cells.outlines.min(axis=(0, 1)))
+    if points is not None and len(points.positions):
+        return np.array(points.positions.min(axis=0))
+    return np.zeros(2)
+
+
+def _pack(values: NDArray[Any], dtype: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
+
+
+def _plain(values: NDArray[Any] | Sequence[str]) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
