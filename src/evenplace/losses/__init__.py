@@ -23,6 +23,7 @@ from .classification import (
     large_margin_cosine,
     low_visit_bias,
 )
+from .coherence import coherence_weights, draw_frequencies, place_coherence
 from .margins import (
     AdaptiveLogitAdjustment,
     LabelDistributionMargin,
@@ -51,6 +52,7 @@ from .reweighted import (
     hard_class,
     hard_weights,
 )
+from .sampled import SampledClassifier
 from .softmax import Columns, target_losses
 from .triplets import Sare, Triplet, sare, triplet
 from .yes_no import DistributionBalanced, distribution_balanced
@@ -74,6 +76,7 @@ __all__ = [
     "MultiSimilarity",
     "PriorEffect",
     "PriorLoss",
+    "SampledClassifier",
     "Sare",
     "Triplet",
     "adaptive_logit_adjustment",
@@ -83,9 +86,11 @@ __all__ = [
     "build_loss",
     "class_balanced",
     "class_weights",
+    "coherence_weights",
     "contrastive",
     "cross_entropy",
     "distribution_balanced",
+    "draw_frequencies",
     "effective_weights",
     "focal",
     "hard_class",
@@ -100,6 +105,7 @@ __all__ = [
     "low_visit_bias",
     "low_visit_bias_pairs",
     "multi_similarity",
+    "place_coherence",
     "rarities",
     "sare",
     "target_losses",

@@ -1,0 +1,164 @@
+"""A classifier for very many places: a sample of them per step, a shard of them per rank.
+
+After Partial FC (An et al. 2021).  Holds the prototypes and a classification loss; knows the
+loss only by its call, ``loss(cosines, labels, columns)``.
+"""
+
+# b this rank's batch · B all ranks' · D descriptor · C places · S columns in this step
+
+import math
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from evenplace.errors import SettingError
+
+from .softmax import Columns
+
+
+class SampledClassifier(nn.Module):
+    """Prototypes of many places, and the loss of descriptors against a sample of them.
+
+    `fraction` of the places are columns in each step: those of the batch, and others at random.
+    At fraction = 1 it is the full classifier, bit for bit.  Below, the softmax's denominator
+    lacks what was left out, as in Partial FC; `corrected` lets each random column speak for
+    (C - P) / (S - P) of them (P the batch's places), which makes the denominator's expectation
+    the full one.
+
+    With `group`, each of its ranks holds C / ranks prototypes and calls with its own photos;
+    the loss is that of all photos against all places, on every rank, and a descriptor's
+    gradient is that of this loss.  Keep the classifier outside DistributedDataParallel, which
+    averages over ranks: `data_parallel` multiplies descriptor gradients by their number to make
+    up for it in the network before it.
+
+    `sparse` gives the prototypes sparse gradients (for SGD or SparseAdam): a tenth of the
+    places then costs a tenth of the memory.
+    """
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        places: int,
+        dimension: int,
+        *,
+        fraction: float = 1.0,
+        corrected: bool = False,
+        sparse: bool = False,
+        group: "dist.ProcessGroup | None" = None,
+        data_parallel: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 < fraction <= 1:
+            raise SettingError(f"fraction is {fraction}; pass a number above 0, at most 1")
+        if sparse and fraction == 1:
+            raise SettingError("sparse gradients of all places save nothing; pass fraction below 1")
+        self.loss, self.places = loss, places
+        self.fraction, self.corrected, self.sparse = fraction, corrected, sparse
+        self.group, self.data_parallel, self.generator = group, data_parallel, generator
+        self.first, self.last = _shard(places, group)
+        start = torch.empty(self.last - self.first, dimension)
+        self.prototypes = nn.Parameter(start.normal_(0, 0.01, generator=generator))  # (C', D)
+
+    def forward(self, descriptors: Tensor, labels: Tensor) -> Tensor:
+        """Average the loss of (b, D) descriptors at (b,) labels; over all ranks' photos."""
+        if self.group is not None:
+            descriptors = _gather_rows(descriptors, self.group, self.data_parallel)  # (B, D)
+            labels = _gather_rows(labels, self.group)
+        columns = self._choose(labels)
+        cosines = F.normalize(descriptors, dim=1) @ F.normalize(self._rows(columns), dim=1).T
+        loss: Tensor = self.loss(cosines, labels, columns)  # from (B, S)
+        return loss
+
+    def full_prototypes(self) -> Tensor:
+        """Bring the prototypes of all places together, on every rank: (C, D), detached."""
+        local = self.prototypes.detach()
+        if self.group is None:
+            return local
+        ranks = dist.get_world_size(self.group)
+        longest = math.ceil(self.places / ranks)
+        padded = F.pad(local, (0, 0, 0, longest - len(local)))
+        parts = [torch.empty_like(padded) for _ in range(ranks)]
+        dist.all_gather(parts, padded, self.group)
+        edges = [_edges(self.places, rank, ranks) for rank in range(ranks)]
+        return torch.cat(
+            [part[: stop - start] for part, (start, stop) in zip(parts, edges, strict=True)]
+        )
+
+    def _choose(self, labels: Tensor) -> Columns | None:
+        """Choose this step's places among the rank's own: the batch's, then others at random."""
+        device, size = labels.device, self.last - self.first
+        if self.fraction == 1:
+            if self.group is None:
+                return None
+            return Columns(torch.arange(self.first, self.last, device=device), group=self.group)
+        mine = labels[(labels >= self.first) & (labels < self.last)] - self.first
+        lot = torch.rand(size, generator=self.generator).to(device)
+        lot[mine] = 2.0  # above every draw
+        wanted = max(math.ceil(self.fraction * size), int((lot == 2.0).sum()))
+        kept = lot.topk(wanted).indices.sort().values  # (S,)
+        bonus = _bonus(lot[kept] == 2.0, size) if self.corrected else None
+        return Columns(kept + self.first, bonus, self.group)
+
+    def _rows(self, columns: Columns | None) -> Tensor:
+        if columns is None or len(columns.places) == len(self.prototypes):
+            return self.prototypes
+        return F.embedding(columns.places - self.first, self.prototypes, sparse=self.sparse)
+
+
+def _bonus(present: Tensor, size: int) -> Tensor:
+    """Let each random column stand for those like it that were left out, as a logit."""
+    drawn = int((~present).sum())
+    others = size - (len(present) - drawn)
+    each = math.log(others / drawn) if drawn else 0.0
+    return torch.where(present, 0.0, each)  # (S,)
+
+
+def _shard(places: int, group: "dist.ProcessGroup | None") -> tuple[int, int]:
+    if group is None:
+        return 0, places
+    ranks = dist.get_world_size(group)
+    if places < ranks:
+        raise SettingError(f"{places} places cannot be dealt to {ranks} ranks; use fewer ranks")
+    return _edges(places, dist.get_rank(group), ranks)
+
+
+def _edges(places: int, rank: int, ranks: int) -> tuple[int, int]:
+    return rank * places // ranks, (rank + 1) * places // ranks
+
+
+def _gather_rows(rows: Tensor, group: "dist.ProcessGroup", multiply: bool = False) -> Tensor:
+    """Put the rows of all ranks under each other, on every rank, differentiably."""
+    sizes = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
+    sizes[dist.get_rank(group)] = len(rows)
+    dist.all_reduce(sizes, dist.ReduceOp.SUM, group)
+    if bool((sizes != len(rows)).any()):
+        raise SettingError(
+            f"ranks hold {sizes.tolist()} photos; give each the same number (drop the last batch)"
+        )
+    gathered: Tensor = _GatherRows.apply(rows, group, multiply)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+class _GatherRows(torch.autograd.Function):
+    """All ranks' rows; each rank's loss reaches them through its own columns only."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, group: "dist.ProcessGroup", multiply: bool) -> Tensor:
+        ctx.group, ctx.multiply, ctx.count = group, multiply, len(rows)
+        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(parts, rows.contiguous(), group)
+        return torch.cat(parts)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
+        total = incoming.contiguous().clone()  # autograd owns the other
+        dist.all_reduce(total, dist.ReduceOp.SUM, ctx.group)
+        first = dist.get_rank(ctx.group) * ctx.count
+        mine = total[first : first + ctx.count]
+        return (mine * dist.get_world_size(ctx.group) if ctx.multiply else mine), None, None
