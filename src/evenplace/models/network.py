@@ -1,6 +1,6 @@
 """A photo's way to its descriptor, and a descriptor's way to the places.
 
-    B batch · C places · D descriptor · N photos
+B batch · C places · D descriptor · A aggregate · N photos
 """
 
 from dataclasses import asdict, dataclass
@@ -11,27 +11,34 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from evenplace.errors import SettingError
-from evenplace.models.aggregators import GeM
+from evenplace.models.aggregators import AGGREGATORS, Request
 from evenplace.models.backbones import Backbone, build_backbone
 from evenplace.models.classifiers import GroupClassifiers
 
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """Which parts a network is made of; enough to build it again."""
+    """Which parts a network is made of; enough to build it again.
+
+    cut: stages frozen and cached; layer, facet: where to stop in the backbone and what to read
+    there (`build_backbone`); power: GeM's first.
+    """
 
     backbone: str = "efficientnet-lite0"
     dim: int = 512
     cut: int | None = None
     image_size: int | None = None
     power: float = 3.0
+    aggregator: str = "gem"
+    layer: int | None = None
+    facet: str = "token"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class PlaceNetwork(nn.Module):
-    """Backbone → generalised mean → projection → unit descriptor, and a prototype a place.
+    """Backbone → aggregator → projection, if any → unit descriptor, and a prototype a place.
 
     The classifiers are there once the places are known (`attach_places`).
     """
@@ -42,8 +49,13 @@ class PlaceNetwork(nn.Module):
             raise SettingError(f"dim={spec.dim} is no descriptor; use 64 to 2048")
         self.spec = spec
         self.backbone = backbone
-        self.pool = GeM(spec.power)
-        self.projection = nn.Linear(backbone.spec.channels, spec.dim)
+        entry = AGGREGATORS.find(spec.aggregator)
+        self.aggregator = entry.build(
+            Request(backbone.spec.channels, spec.dim, self._cells(), spec.power)
+        )
+        self.projection: nn.Module = nn.Identity()
+        if entry.projected or self.aggregator.dim != spec.dim:
+            self.projection = nn.Linear(self.aggregator.dim, spec.dim)
         self.classifiers = GroupClassifiers([], spec.dim)
 
     @property
@@ -53,6 +65,11 @@ class PlaceNetwork(nn.Module):
     @property
     def image_size(self) -> int:
         return self.spec.image_size or self.backbone.spec.input_size
+
+    @property
+    def batch(self) -> int | None:
+        """How many photos must be described together; None if each is described for itself."""
+        return self.aggregator.batch
 
     @property
     def place_count(self) -> int:
@@ -67,33 +84,47 @@ class PlaceNetwork(nn.Module):
         return F.normalize(self.projection(self.pooled(maps)), dim=1)
 
     def pooled(self, maps: Tensor) -> Tensor:
-        """The unit vector that the projection sees.  -> (B, channels)."""
-        pooled: Tensor = self.pool(self.backbone.tail(maps))
-        return F.normalize(pooled, dim=1)
+        """What the projection sees.  -> (B, A)."""
+        features = self.backbone.features(maps, self.aggregator.prompts())
+        pooled: Tensor = self.aggregator(features)
+        return pooled
 
     def attach_places(self, groups: Tensor) -> None:
         """Give each place a prototype.  groups: (C,) the softmax group of each place."""
         self.classifiers = GroupClassifiers(groups, self.dim)
 
     @torch.no_grad()
-    def project_onto_principal_axes(self, pooled: Tensor) -> None:
-        """Start the projection at the frozen features' principal axes, half whitened.
+    def project_onto_principal_axes(self, pooled: Tensor, *, whiten: bool = False) -> None:
+        """Start the projection as PCA of the frozen features, so training starts from them.
 
-        Each axis is divided by the root of its standard deviation: between plain PCA, where a
-        few axes shared by all streets drown the rest, and whitening, where noise counts as much
-        as signal.  Frozen R@1, Cambridge and Timisoara, 3 splits: PCA 61.2 and 63.9, whitened
-        64.5 and 64.8, half whitened 65.4 and 66.1.  pooled: (N, channels).
+        Descriptors then keep the angles of the centred frozen ones, instead of those of a
+        random matrix; whiten gives every axis the same variance, as NetVLAD's 4096 numbers have.
+        A network without a projection is left as it is.  pooled: (N, A).
         """
+        if not isinstance(self.projection, nn.Linear):
+            return
         mean = pooled.mean(dim=0)
         _, spread, axes = torch.linalg.svd(pooled - mean, full_matrices=False)
         rank = min(self.dim, int((spread > spread[0] * 1e-4).sum()))
-        weight = axes[:rank] / (spread[:rank, None] / spread[0]).sqrt()
-        weight /= ((pooled - mean) @ weight.T).norm(dim=1).mean()
+        scale = spread[:rank, None] if whiten else spread[0]
         self.projection.weight.zero_()
-        self.projection.weight[:rank] = weight
+        self.projection.weight[:rank] = axes[:rank] / scale * len(pooled) ** 0.5
         self.projection.bias.copy_(-(self.projection.weight @ mean))
+
+    def _cells(self) -> int:
+        """How many cells the feature map has at this network's input size."""
+        spec, size = self.backbone.spec, self.image_size
+        if size % spec.patch:
+            raise SettingError(
+                f"image_size={size} does not divide into patches of {spec.patch}; "
+                f"use {max(1, round(size / spec.patch)) * spec.patch}"
+            )
+        return spec.cells(size)
 
 
 def build_network(spec: NetworkSpec, weights: str | None = "imagenet") -> PlaceNetwork:
-    """Build a network from its parts, with ImageNet weights in the backbone unless None."""
-    return PlaceNetwork(build_backbone(spec.backbone, cut=spec.cut, weights=weights), spec)
+    """Build a network from its parts, with pretrained weights in the backbone unless None."""
+    backbone = build_backbone(
+        spec.backbone, cut=spec.cut, layer=spec.layer, facet=spec.facet, weights=weights
+    )
+    return PlaceNetwork(backbone, spec)

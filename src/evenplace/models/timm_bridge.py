@@ -28,7 +28,7 @@ def import_timm() -> ModuleType:
 def _declare_missing_operators() -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
         del sys.modules[name]  # the half-imported package would be found again
-    library = torch.library.Library("torchvision", "DEF")
+    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
     for operator in ("nms", "qnms"):
-        library.define(operator + _SIGNATURE)
+        library.define(operator + _SIGNATURE)  # type: ignore[no-untyped-call]
     _declared.append(library)

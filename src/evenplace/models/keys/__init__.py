@@ -1,0 +1,1 @@
+"""The names that published weights give to tensors, and ours for the same tensors."""
