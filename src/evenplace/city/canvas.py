@@ -1,0 +1,103 @@
+"""A wall to draw on, in metres: a colour picture and, beside it, a code for every pane of glass.
+
+The code says which pane a texel belongs to (0: not glass; from `SHOP_GLASS` on: a shop's), so
+that a night can light some windows and a day can mirror the sky in all of them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from evenplace.city.style import Colour
+
+SHOP_GLASS = 200
+
+
+class Canvas:
+    """A wall of `width` by `height` metres, `density` texels a metre; z is up from the ground."""
+
+    def __init__(self, width: float, height: float, density: float, colour: Colour) -> None:
+        self.width, self.height, self.density = width, height, density
+        self.size = (max(2, round(width * density)), max(2, round(height * density)))
+        self.picture = Image.new("RGB", self.size, colour)
+        self.codes = Image.new("L", self.size, 0)
+        self._brush = ImageDraw.Draw(self.picture)
+        self._glass = ImageDraw.Draw(self.codes)
+
+    def box(self, x: float, z: float, width: float, height: float) -> tuple[int, int, int, int]:
+        """The texels of a rectangle given by its lower left corner; at least one texel."""
+        left, right = round(x * self.density), round((x + width) * self.density) - 1
+        top = round((self.height - z - height) * self.density)
+        bottom = round((self.height - z) * self.density) - 1
+        return left, top, max(left, right), max(top, bottom)
+
+    def rect(self, x: float, z: float, width: float, height: float, colour: Colour) -> None:
+        """Fill a rectangle; it hides any glass under it."""
+        box = self.box(x, z, width, height)
+        self._brush.rectangle(box, fill=colour)
+        self._glass.rectangle(box, fill=0)
+
+    def glass(
+        self, x: float, z: float, width: float, height: float, colour: Colour, code: int
+    ) -> None:
+        """Fill a pane: dark below, a little lighter towards its top."""
+        left, top, right, bottom = self.box(x, z, width, height)
+        self._brush.rectangle((left, top, right, bottom), fill=shade(colour, 0.85))
+        for part, gain in ((0.66, 1.0), (0.33, 1.15)):
+            lower = top + int((bottom - top) * part)
+            self._brush.rectangle((left, top, right, lower), fill=shade(colour, gain))
+        self._glass.rectangle((left, top, right, bottom), fill=code)
+
+    def tint(self, x: float, z: float, width: float, height: float, colour: Colour) -> None:
+        """Fill a rectangle that keeps the glass around it: a curtain, a blind, goods on show."""
+        self._brush.rectangle(self.box(x, z, width, height), fill=colour)
+
+    def arch(self, x: float, z: float, width: float, colour: Colour, code: int) -> None:
+        """A half disc standing on z."""
+        left, _, right, bottom = self.box(x, z, width, width / 2)
+        reach = (right - left) // 2
+        disc = (left, bottom - reach, right, bottom + reach)
+        self._brush.pieslice(disc, 180, 360, fill=colour)
+        self._glass.pieslice(disc, 180, 360, fill=code)
+
+    def write(
+        self, x: float, z: float, width: float, height: float, text: str, colour: Colour
+    ) -> None:
+        """Letters as large as the rectangle allows, centred in it."""
+        left, top, right, bottom = self.box(x, z, width, height)
+        size = max(5, bottom - top)
+        font = ImageFont.load_default(size)
+        span = font.getlength(text)
+        if span > 0.92 * (right - left):
+            font = ImageFont.load_default(max(5, size * 0.92 * (right - left) / span))
+        middle = ((left + right) / 2, (top + bottom) / 2)
+        self._brush.text(middle, text, font=font, fill=colour, anchor="mm")
+
+    def multiply(self, gain: NDArray[np.float32]) -> None:
+        """Darken or lighten what is drawn so far, texel by texel; gain: (rows, columns)."""
+        parts = np.asarray(self.picture).astype(np.uint16) * (gain[:, :, None] * 256).astype(
+            np.uint16
+        )
+        self.picture = Image.fromarray(np.minimum(parts >> 8, 255).astype(np.uint8))
+        self._brush = ImageDraw.Draw(self.picture)
+
+    def texels(self) -> NDArray[np.uint32]:
+        """Red, green, blue and the pane's code packed into one word each; (rows, columns)."""
+        colours = np.asarray(self.picture, np.uint32)
+        codes = np.asarray(self.codes, np.uint32)
+        packed = colours[:, :, 0] | colours[:, :, 1] << 8 | colours[:, :, 2] << 16 | codes << 24
+        return packed.astype(np.uint32)
+
+
+def shade(colour: Colour, gain: float) -> Colour:
+    """The colour times a gain, within 0..255."""
+    red, green, blue = (min(255, max(0, int(c * gain))) for c in colour)
+    return red, green, blue
+
+
+def smooth_noise(
+    rng: np.random.Generator, size: tuple[int, int], cells: tuple[int, int]
+) -> NDArray[np.float32]:
+    """Cloudy noise in -1..1 with about `cells` bumps; size and cells: (columns, rows)."""
+    seeds = rng.uniform(-1, 1, (max(2, cells[1]), max(2, cells[0]))).astype(np.float32)
+    return np.asarray(Image.fromarray(seeds).resize(size, Image.Resampling.BICUBIC), np.float32)

@@ -1,0 +1,225 @@
+"""The town's plan: a bent grid of avenues, streets and lanes, and what stands along them.
+
+Positions are metres east and north of the town's south-west corner region; `survey` moves them
+to UTM.  Nothing here knows of cameras or colours of the day.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.city.lots import Building, fill_edge, monument
+from evenplace.city.style import draw_style
+
+Array = NDArray[np.float64]
+
+LINES = 7  # streets each way
+WIDTHS = {"avenue": 21.0, "street": 13.5, "lane": 8.0, "edge": 0.0}
+PAVEMENTS = {"avenue": 4.2, "street": 2.6, "lane": 1.3}
+
+
+@dataclass(frozen=True)
+class Street:
+    """One straight stretch between two crossings, from `start` to `end`."""
+
+    kind: str
+    line: int
+    start: Array
+    end: Array
+
+    @property
+    def width(self) -> float:
+        """From facade to facade."""
+        return WIDTHS[self.kind]
+
+    @property
+    def pavement(self) -> float:
+        """The width of each pavement."""
+        return PAVEMENTS[self.kind]
+
+    @property
+    def length(self) -> float:
+        """Between the two crossings' centres."""
+        return float(np.hypot(*(self.end - self.start)))
+
+    @property
+    def along(self) -> Array:
+        """The unit vector from start to end."""
+        return (self.end - self.start) / self.length
+
+    @property
+    def left(self) -> Array:
+        """The unit vector to the left of `along`."""
+        along = self.along
+        return np.array([-along[1], along[0]])
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of ground between streets, counter-clockwise; `use` is built, square or park."""
+
+    corners: Array
+    use: str
+
+
+@dataclass(frozen=True)
+class Town:
+    """Everything that stays where it is from one day to the next."""
+
+    seed: int
+    streets: tuple[Street, ...]
+    blocks: tuple[Block, ...]
+    buildings: tuple[Building, ...]
+    trees: Array  # (T, 4) east, north, height, variety in [0, 1)
+    lamps: Array  # (L, 2)
+    kerbs: Array  # (K, 4) parking slots: east, north, direction east, direction north
+    extent: float
+
+
+@lru_cache(maxsize=4)
+def plan_town(seed: int) -> Town:
+    """Lay out the town of a seed: the same seed is the same town."""
+    rng = np.random.default_rng([seed, 1])
+    across, upward = _kinds(rng), _kinds(rng)
+    crossings = _crossings(rng)
+    streets = _streets(crossings, across, upward)
+    uses = _uses(rng, across, upward)
+    blocks, buildings = [], []
+    for i in range(LINES + 1):
+        for j in range(LINES + 1):
+            kinds = (upward[j], across[i + 1], upward[j + 1], across[i])
+            corners = _inset(_quad(crossings, i, j), [WIDTHS[kind] / 2 for kind in kinds])
+            blocks.append(Block(corners, uses[i, j]))
+            buildings += _build(rng, corners, kinds, uses[i, j])
+    return Town(
+        seed=seed,
+        streets=streets,
+        blocks=tuple(blocks),
+        buildings=tuple(buildings),
+        trees=_plant(rng, streets, blocks),
+        lamps=_lamps(streets),
+        kerbs=_kerbs(streets),
+        extent=float(crossings.max()),
+    )
+
+
+def _kinds(rng: np.random.Generator) -> list[str]:
+    middle = ["avenue", "lane", "street", "lane", "street", "avenue", "lane"]
+    shift = int(rng.integers(LINES))
+    return ["edge", *middle[shift:], *middle[:shift], "edge"]
+
+
+def _crossings(rng: np.random.Generator) -> Array:
+    """The grid's nodes (LINES + 2, LINES + 2, 2), shaken and turned a little."""
+    east = np.concatenate([[0.0], np.cumsum(rng.uniform(50, 74, LINES + 1))])
+    north = np.concatenate([[0.0], np.cumsum(rng.uniform(50, 74, LINES + 1))])
+    nodes = np.stack(np.meshgrid(east, north, indexing="ij"), axis=-1)
+    nodes += rng.uniform(-5, 5, nodes.shape)
+    turn = rng.uniform(0.08, 0.3)
+    rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    turned = nodes @ rotation.T
+    placed: Array = turned - turned.min(axis=(0, 1))
+    return placed
+
+
+def _quad(nodes: Array, i: int, j: int) -> Array:
+    return np.stack([nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1], nodes[i, j + 1]])
+
+
+def _streets(nodes: Array, across: list[str], upward: list[str]) -> tuple[Street, ...]:
+    """`across[i]` names the line of constant i (running north), `upward[j]` of constant j."""
+    found = []
+    for line in range(1, LINES + 1):
+        for step in range(LINES + 1):
+            found.append(Street(across[line], line, nodes[line, step], nodes[line, step + 1]))
+            found.append(
+                Street(upward[line], LINES + line, nodes[step, line], nodes[step + 1, line])
+            )
+    return tuple(found)
+
+
+def _uses(rng: np.random.Generator, across: list[str], upward: list[str]) -> NDArray[np.str_]:
+    uses = np.full((LINES + 1, LINES + 1), "built", dtype="<U6")
+    inner = [(i, j) for i in range(2, LINES - 1) for j in range(2, LINES - 1)]
+    square, park, green = rng.permutation(len(inner))[:3]
+    uses[inner[square]] = "square"
+    uses[inner[park]] = uses[inner[green]] = "park"
+    return uses
+
+
+def _inset(quad: Array, margins: list[float]) -> Array:
+    """Move each edge of a counter-clockwise quad inwards by its margin."""
+    lines = []
+    for index, margin in enumerate(margins):
+        start, end = quad[index], quad[(index + 1) % 4]
+        along = (end - start) / np.hypot(*(end - start))
+        inward = np.array([-along[1], along[0]])
+        lines.append((start + margin * inward, along))
+    corners = []
+    for index in range(4):
+        (p, u), (q, v) = lines[index - 1], lines[index]
+        step = np.linalg.solve(np.stack([u, -v], axis=1), q - p)[0]
+        corners.append(p + step * u)
+    return np.stack(corners)
+
+
+def _build(
+    rng: np.random.Generator, corners: Array, kinds: tuple[str, ...], use: str
+) -> list[Building]:
+    if use == "square":
+        return monument(rng, corners.mean(axis=0))
+    if use == "park":
+        return []
+    found: list[Building] = []
+    for edge, kind in enumerate(kinds):
+        if kind != "edge":
+            found += fill_edge(rng, corners, edge, kind, draw_style)
+    return found
+
+
+def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[Block]) -> Array:
+    rows = []
+    for street in streets:
+        if street.kind == "lane" or (street.kind == "street" and rng.random() < 0.55):
+            continue
+        spacing = rng.uniform(8, 14)
+        for place in np.arange(14, street.length - 14, spacing):
+            for side in (-1, 1):
+                if rng.random() < 0.72:
+                    offset = side * (street.width / 2 - street.pavement + 0.8)
+                    spot = street.start + place * street.along + offset * street.left
+                    rows.append([*spot, rng.uniform(5, 8.5), rng.random()])
+    for block in blocks:
+        count = {"park": 34, "square": 12, "built": 4}[block.use]
+        weights = rng.dirichlet(np.ones(4) * 1.2, count)
+        centre = block.corners.mean(axis=0)
+        for spot in weights @ block.corners:
+            if block.use == "square" and np.hypot(*(spot - centre)) < 7:
+                continue
+            inner = spot if block.use != "built" else centre + 0.2 * (spot - centre)
+            rows.append([*inner, rng.uniform(6, 11), rng.random()])
+    return np.array(rows)
+
+
+def _lamps(streets: tuple[Street, ...]) -> Array:
+    rows = []
+    for street in streets:
+        for number, place in enumerate(np.arange(12, street.length - 8, 22.0)):
+            side = 1 if number % 2 else -1
+            offset = side * (street.width / 2 - street.pavement + 0.35)
+            rows.append(street.start + place * street.along + offset * street.left)
+    return np.array(rows)
+
+
+def _kerbs(streets: tuple[Street, ...]) -> Array:
+    rows = []
+    for street in streets:
+        sides = (1,) if street.kind == "lane" else (-1, 1)
+        for side in sides:
+            offset = side * (street.width / 2 - street.pavement - 1.15)
+            for place in np.arange(15, street.length - 15, 6.2):
+                spot = street.start + place * street.along + offset * street.left
+                rows.append([*spot, *(street.along * -side)])
+    return np.array(rows)

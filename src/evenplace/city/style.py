@@ -1,0 +1,142 @@
+"""What one building looks like, before anything is drawn: materials, openings, roof, shop.
+
+Knows nothing of streets or pixels; every length is in metres.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Colour = tuple[int, int, int]
+
+WALLS: dict[str, list[Colour]] = {
+    "plaster": [
+        (226, 214, 190), (214, 186, 140), (206, 168, 150), (198, 200, 196), (236, 232, 222),
+        (176, 186, 166), (170, 184, 196), (202, 150, 112), (222, 200, 160), (188, 120, 100),
+    ],
+    "brick": [
+        (148, 84, 66), (166, 104, 80), (178, 148, 112), (120, 78, 68), (192, 164, 130),
+        (134, 96, 82),
+    ],
+    "stone": [(202, 192, 172), (184, 174, 156), (170, 168, 162), (212, 200, 170)],
+    "panel": [(176, 178, 178), (150, 156, 162), (206, 206, 202), (120, 128, 134), (190, 180, 166)],
+}  # fmt: skip
+TRIMS: list[Colour] = [(236, 232, 222), (214, 206, 190), (190, 186, 178), (120, 104, 90)]
+FRAMES: list[Colour] = [(240, 238, 232), (70, 60, 54), (92, 106, 98), (52, 60, 70), (150, 110, 76)]
+DOORS: list[Colour] = [
+    (98, 44, 40), (40, 66, 58), (44, 58, 88), (92, 66, 46), (60, 60, 62), (150, 112, 58),
+    (118, 132, 128),
+]  # fmt: skip
+ROOFS: list[Colour] = [(150, 84, 62), (126, 70, 56), (92, 92, 96), (74, 78, 86), (116, 96, 80)]
+SHOPS: list[Colour] = [
+    (44, 74, 66), (120, 42, 40), (36, 50, 84), (188, 146, 62), (64, 58, 56), (214, 206, 190),
+    (108, 62, 84), (74, 102, 120),
+]  # fmt: skip
+TRADES = [
+    "CAFE", "BAKERY", "BOOKS", "FLOWERS", "BAR", "HOTEL", "PHARMACY", "WINES", "TAILOR",
+    "MARKET", "CINEMA", "SHOES", "BANK", "TEA", "OPTICS", "BIKES", "PIZZA", "TOYS",
+]  # fmt: skip
+STARTS = ["LU", "MA", "OR", "BEL", "TO", "VER", "NO", "SA", "AL", "RI", "KO", "DEL", "FI", "MON"]
+ENDS = ["MEN", "RA", "LINE", "TTI", "NA", "DOR", "VIA", "LLE", "STO", "GA", "RIN", "BERG"]
+
+
+@dataclass(frozen=True)
+class Style:
+    """One building's looks; hashable, so that look-alikes share their textures."""
+
+    seed: int
+    material: str
+    wall: Colour
+    trim: Colour
+    frame: Colour
+    door: Colour
+    roof: Colour
+    shop: Colour
+    storeys: int
+    storey: float
+    ground: float
+    bay: float
+    window: str
+    window_width: float
+    window_height: float
+    lintel: str
+    shutters: bool
+    balconies: str
+    courses: bool
+    quoins: bool
+    base: str
+    sign: str
+    awning: bool
+    roof_kind: str
+    roof_rise: float
+
+    @property
+    def height(self) -> float:
+        """The wall's height up to the eaves."""
+        return self.ground + self.storey * (self.storeys - 1)
+
+
+STOREYS = {"avenue": (4, 8), "street": (2, 6), "lane": (2, 4)}
+SHOP_SHARE = {"avenue": 0.75, "street": 0.4, "lane": 0.2}
+
+
+def draw_style(rng: np.random.Generator, kind: str) -> Style:
+    """Draw a building for an `avenue`, a `street` or a `lane`: only height and shops differ."""
+
+    def pick(options: list[Any], weights: list[float] | None = None) -> Any:
+        return options[int(rng.choice(len(options), p=weights))]
+
+    material = pick(["plaster", "brick", "stone", "panel"], [0.46, 0.28, 0.14, 0.12])
+    modern = material == "panel"
+    storey = float(rng.uniform(2.8, 3.6))
+    windows = ["wide", "strip"] if modern else ["sash", "casement", "arched", "french"]
+    window = pick(windows)
+    wide = {"wide": 0.72, "strip": 0.94}.get(window, float(rng.uniform(0.34, 0.5)))
+    bay = float(rng.uniform(3.0, 4.6)) if modern else float(rng.uniform(2.1, 3.4))
+    tall = 0.78 if window == "french" else float(rng.uniform(0.48, 0.62))
+    storeys = int(rng.integers(*STOREYS[kind]))
+    roof = pick(["flat", "eaves", "gable", "mansard"], [0.3, 0.34, 0.2, 0.16])
+    roof = "flat" if modern else roof
+    base = pick(["shop", "house"], [SHOP_SHARE[kind], 1 - SHOP_SHARE[kind]])
+    if base == "house" and rng.random() < 0.15:
+        base = "garage"
+    return Style(
+        seed=int(rng.integers(2**31)),
+        material=material,
+        wall=_vary(rng, pick(WALLS[material]), 10),
+        trim=pick(TRIMS),
+        frame=pick(FRAMES, [0.44, 0.16, 0.14, 0.14, 0.12]),
+        door=pick(DOORS),
+        roof=_vary(rng, pick(ROOFS), 8),
+        shop=pick(SHOPS),
+        storeys=storeys,
+        storey=storey,
+        ground=storey + (float(rng.uniform(0.5, 1.2)) if base == "shop" else 0.3),
+        bay=bay,
+        window=window,
+        window_width=bay * wide,
+        window_height=storey * tall,
+        lintel=pick(["none", "flat", "keystone", "hood"]) if not modern else "none",
+        shutters=not modern and window != "arched" and bool(rng.random() < 0.25),
+        balconies=pick(["none", "some", "all"], [0.66, 0.22, 0.12]),
+        courses=bool(rng.random() < 0.45),
+        quoins=not modern and bool(rng.random() < 0.3),
+        base=base,
+        sign=_sign(rng),
+        awning=bool(rng.random() < 0.4),
+        roof_kind=roof,
+        roof_rise={"flat": 0.0, "mansard": 2.6}.get(roof, float(rng.uniform(2.0, 3.6))),
+    )
+
+
+def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:
+    shift = int(rng.integers(-spread, spread + 1))
+    red, green, blue = (int(np.clip(c + shift + rng.integers(-4, 5), 20, 245)) for c in colour)
+    return red, green, blue
+
+
+def _sign(rng: np.random.Generator) -> str:
+    name = STARTS[int(rng.integers(len(STARTS)))] + ENDS[int(rng.integers(len(ENDS)))]
+    trade = TRADES[int(rng.integers(len(TRADES)))]
+    return [f"{trade} {name}", name, f"{name} {trade}", trade][int(rng.integers(4))]

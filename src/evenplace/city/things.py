@@ -1,0 +1,208 @@
+"""What stands in the street: parked cars, vans, people, lamp posts and trees.
+
+Things are painted from far to near on a layer of their own that keeps, instead of opacity, the
+number of the thing at each pixel; the renderer keeps the pixels nearer than the wall behind them.
+Numbers from SHADOW on are the shadow of thing (number - SHADOW).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from evenplace.city.camera import Camera
+from evenplace.city.canvas import shade
+from evenplace.city.cars import draw_car
+from evenplace.city.light import Day
+from evenplace.city.plan import Town
+from evenplace.city.style import Colour
+from evenplace.city.trees import VARIETIES, tree_sprite
+
+Float = NDArray[np.float32]
+
+SHADOW = 128
+# nearest and farthest depth at which a thing is painted, and half its width, in metres
+BOUNDS = {
+    "car": (3.6, 75.0, 2.4),
+    "tree": (2.2, 110.0, 2.6),
+    "lamp": (1.3, 45.0, 0.3),
+    "person": (1.3, 45.0, 0.4),
+}
+COATS: list[Colour] = [(60, 66, 84), (120, 58, 52), (70, 84, 66), (150, 140, 124), (44, 44, 48),
+                       (176, 150, 96), (88, 98, 120)]  # fmt: skip
+SKINS: list[Colour] = [(214, 176, 150), (150, 110, 86), (104, 74, 58)]
+
+Cut = tuple[float, float, float]
+
+
+class Things:
+    """The things of one town on one day; what is parked where differs from day to day."""
+
+    def __init__(self, town: Town, day: Day) -> None:
+        rng = np.random.default_rng([town.seed, 4, day.number])
+        self.day = day
+        self.light = np.array(day.ambient) + 0.55 * np.array(day.sun) + 0.3 * day.lamps
+        parked = rng.random(len(town.kerbs)) < rng.uniform(0.35, 0.6)
+        self.cars = town.kerbs[parked]
+        self.makes = rng.integers(2**31, size=len(self.cars))
+        self.trees, self.lamps = town.trees, town.lamps
+        self.sprites = [
+            tree_sprite(variety, day.season, day.ground == "snow", tuple(self.light.tolist()))
+            for variety in range(VARIETIES)
+        ]
+        self.people = _walkers(rng, town)
+        self.coats = rng.integers(2**31, size=len(self.people))
+
+    def paint(self, camera: Camera, size: int, hidden: Float) -> tuple[NDArray[np.uint8], Float]:
+        """Paint all things in view: colours and numbers (size, size, 4), and each thing's depth.
+
+        `hidden`, (size,), is the depth at which each column ends in a wall.
+        """
+        easel = Easel(camera, size)
+        depths = np.full(256, np.inf, np.float32)
+        order = self._in_view(camera, hidden)[-(SHADOW - 1) :]
+        for number, (depth, kind, index, right) in enumerate(order, start=1):
+            depths[number] = depths[SHADOW + number] = depth
+            easel.stand(number, right, depth)
+            self._draw(easel, kind, index)
+        return np.asarray(easel.layer), depths
+
+    def _in_view(self, camera: Camera, hidden: Float) -> list[tuple[float, str, int, float]]:
+        """What is ahead and not behind walls, farthest first: (depth, kind, index, right)."""
+        found = []
+        size = len(hidden)
+        focal = camera.focal(size)
+        edge = size / 2 / focal
+        for kind, places in (
+            ("car", self.cars), ("tree", self.trees), ("lamp", self.lamps), ("person", self.people)
+        ):  # fmt: skip
+            seen = camera.see(places[:, :2])
+            near, reach, half = BOUNDS[kind]
+            aside = np.abs(seen[:, 0]) < edge * seen[:, 1] + half
+            for index in np.flatnonzero((seen[:, 1] > near) & (seen[:, 1] < reach) & aside):
+                right, depth = seen[index].tolist()
+                left_column = int(max(0, size / 2 + focal * (right - half) / depth))
+                right_column = int(min(size, size / 2 + focal * (right + half) / depth + 1))
+                behind = hidden[left_column:right_column]
+                if len(behind) and float(behind.max()) > depth:
+                    found.append((depth, kind, int(index), right))
+        return sorted(found, key=lambda thing: (-thing[0], thing[1], thing[2]))
+
+    def _draw(self, easel: "Easel", kind: str, index: int) -> None:
+        if kind == "car":
+            snow = self.day.ground == "snow"
+            draw_car(easel, self.cars[index], int(self.makes[index]), self.light, snow=snow)
+        elif kind == "tree":
+            self._tree(easel, self.trees[index])
+        elif kind == "lamp":
+            self._lamp(easel)
+        else:
+            self._person(easel, int(self.coats[index]))
+
+    def _tree(self, easel: "Easel", tree: NDArray[np.float64]) -> None:
+        easel.shadow(1.4)
+        easel.paste(self.sprites[int(tree[3] * VARIETIES)], float(tree[2]))
+
+    def _lamp(self, easel: "Easel") -> None:
+        metal = _tone((62, 66, 68), self.light)
+        glow = (255, 226, 168) if self.day.lamps > 0 else _tone((206, 206, 198), self.light)
+        easel.limb((0, 0, 0.22), (0, 0.7, 0.14), metal)
+        easel.limb((0, 0.7, 0.11), (0, 4.6, 0.09), metal)
+        easel.limb((0, 4.55, 0.3), (0, 5.0, 0.44), glow)
+        easel.limb((0, 5.0, 0.54), (0, 5.14, 0.3), metal)
+
+    def _person(self, easel: "Easel", seed: int) -> None:
+        coat = _tone(COATS[seed % len(COATS)], self.light)
+        legs = _tone(COATS[seed // 7 % len(COATS)], self.light * 0.7)
+        skin = _tone(SKINS[seed // 49 % len(SKINS)], self.light)
+        tall = 1.6 + 0.25 * (seed % 97) / 97
+        stride = 0.06 + 0.14 * (seed % 13) / 13
+        easel.shadow(0.35)
+        for side in (-1, 1):
+            easel.limb((side * stride, 0, 0.1), (side * 0.04, 0.52 * tall, 0.2), legs)
+        easel.limb((0, 0.44 * tall, 0.4), (0, 0.87 * tall, 0.34), coat)
+        for side in (-1, 1):
+            sleeve = (side * 0.24, 0.46 * tall, 0.1), (side * 0.18, 0.85 * tall, 0.13)
+            easel.limb(*sleeve, shade(coat, 0.85))
+        easel.disc(0.94 * tall, 0.12, skin)
+        easel.disc(0.965 * tall, 0.11, shade(legs, 0.8))
+
+
+class Easel:
+    """Paints things by their numbers, in metres around the spot each stands on."""
+
+    def __init__(self, camera: Camera, size: int) -> None:
+        self.camera, self.size = camera, size
+        self.layer = Image.new("RGBA", (size, size), (0, 0, 0, 0))
+        self._brush = ImageDraw.Draw(self.layer)
+        self._focal, self._horizon = camera.focal(size), camera.horizon(size)
+        self.stand(0, 0.0, 1.0)
+
+    def stand(self, number: int, right: float, depth: float) -> None:
+        """Go on with the next thing, standing `right` and `depth` metres from the camera."""
+        self._number = number
+        self._scale = self._focal / depth  # pixels a metre
+        self._column = self.size / 2 + right * self._scale
+        self._row = self._horizon + self.camera.height * self._scale
+
+    def polygon(self, outline: list[float], colour: Colour, *, shadow: bool = False) -> None:
+        """Fill a polygon given in pixels."""
+        number = self._number + SHADOW if shadow else self._number
+        self._brush.polygon(outline, fill=(*colour, number))
+
+    def limb(self, low: Cut, high: Cut, colour: Colour) -> None:
+        """A tapered bar that faces the camera, between two cuts (aside, z, thickness)."""
+        column, row, scale = self._column, self._row, self._scale
+        a, b = column + (low[0] - low[2] / 2) * scale, column + (low[0] + low[2] / 2) * scale
+        c, d = column + (high[0] + high[2] / 2) * scale, column + (high[0] - high[2] / 2) * scale
+        bottom, top = row - low[1] * scale, row - high[1] * scale
+        self.polygon([a, bottom, b, bottom, c, top, d, top], colour)
+
+    def disc(self, z: float, radius: float, colour: Colour) -> None:
+        """A round thing that faces the camera."""
+        x, y, r = self._column, self._row - z * self._scale, radius * self._scale
+        self._brush.ellipse((x - r, y - r, x + r, y + r), fill=(*colour, self._number))
+
+    def shadow(self, radius: float) -> None:
+        """A dark patch on the ground under a thing."""
+        wide = radius * self._scale
+        flat = wide * min(0.6, self.camera.height * self._scale / self._focal)
+        box = (self._column - wide, self._row - flat, self._column + wide, self._row + flat)
+        self._brush.ellipse(box, fill=(18, 18, 24, self._number + SHADOW))
+
+    def paste(self, sprite: Image.Image, tall: float) -> None:
+        """A picture that stands on the ground facing the camera, cut to what is in view."""
+        high = tall * self._scale
+        ratio = sprite.height / high
+        west, north = self._column - sprite.width / ratio / 2, self._row - high
+        left, top = max(0, int(west)), max(0, int(north))
+        right = min(self.size, int(self._column + sprite.width / ratio / 2))
+        bottom = min(self.size, int(self._row))
+        if right <= left or bottom <= top:
+            return
+        window = (
+            max(0.0, (left - west) * ratio),
+            max(0.0, (top - north) * ratio),
+            min(float(sprite.width), (right - west) * ratio),
+            min(float(sprite.height), (bottom - north) * ratio),
+        )
+        cut = sprite.resize((right - left, bottom - top), Image.Resampling.NEAREST, window)
+        mask = cut.getchannel("A")
+        cut.putalpha(self._number)
+        self.layer.paste(cut, (left, top), mask)
+
+
+def _tone(colour: Colour, light: NDArray[np.float64]) -> Colour:
+    red, green, blue = (min(255, int(c * gain)) for c, gain in zip(colour, light, strict=True))
+    return red, green, blue
+
+
+def _walkers(rng: np.random.Generator, town: Town) -> NDArray[np.float64]:
+    """People on the pavements; avenues are busier than lanes."""
+    rows = []
+    for street in town.streets:
+        busy = {"avenue": 9, "street": 4, "lane": 1}[street.kind]
+        for _ in range(int(rng.poisson(busy))):
+            offset = (street.width / 2 - rng.uniform(0.5, street.pavement)) * rng.choice([-1, 1])
+            place = rng.uniform(6, street.length - 6)
+            rows.append(street.start + place * street.along + offset * street.left)
+    return np.array(rows)
