@@ -21,12 +21,12 @@ class GroupClassifiers(nn.Module):
 
     def __init__(self, groups: Sequence[int] | Tensor, dim: int) -> None:
         super().__init__()
-        group_of = torch.as_tensor(groups).long()
+        group_of = torch.as_tensor(groups, device="cpu").long()
         self.members = [torch.where(group_of == g)[0] for g in torch.unique(group_of).tolist()]
         self.prototypes = nn.ParameterList(
             nn.Parameter(F.normalize(torch.randn(len(rows), dim), dim=1)) for rows in self.members
         )
-        joined = torch.cat(self.members) if self.members else torch.empty(0, dtype=torch.long)
+        joined = torch.cat(self.members) if self.members else group_of
         self.register_buffer("order", torch.argsort(joined), persistent=False)
 
     def __len__(self) -> int:
@@ -36,12 +36,17 @@ class GroupClassifiers(nn.Module):
         """Cosines to the places of one group.  descriptors: (B, D) unit -> (B, C_group)."""
         return descriptors @ F.normalize(self.prototypes[group], dim=1).T
 
-    def joint(self) -> Tensor:
-        """Unit prototypes of all places, in the order of the places.  -> (C, D)."""
-        return F.normalize(torch.cat(list(self.prototypes)), dim=1)[self.order]
+    def joint(self, *, raw: bool = False) -> Tensor:
+        """Prototypes of all places, in the order of the places.  -> (C, D).
+
+        Unit ones make scores cosines.  Raw ones are what Divide&Classify ranks by: there a
+        prototype's length acts as a learnt prior, and weighs the groups against each other.
+        """
+        stacked = torch.cat(list(self.prototypes))[self.order]
+        return stacked if raw else F.normalize(stacked, dim=1)
 
     @torch.no_grad()
-    def set_prototypes(self, prototypes: Tensor) -> None:
+    def set_prototypes(self, prototypes: Tensor, *, raw: bool = False) -> None:
         """Start from given prototypes, such as the mean descriptor of each place.  (C, D)."""
         for rows, own in zip(self.members, self.prototypes, strict=True):
-            own.copy_(F.normalize(prototypes[rows], dim=1))
+            own.copy_(prototypes[rows] if raw else F.normalize(prototypes[rows], dim=1))

@@ -40,7 +40,12 @@ def read_classifiers(path: Path | str) -> list[Tensor]:
 
 
 def flatten(content: Any, path: Path | str) -> dict[str, Tensor]:
-    """Unwrap containers, drop `module.` prefixes, keep tensors."""
+    """Unwrap containers, drop `module.` prefixes, keep tensors.
+
+    A bare tensor is AnyLoc's vocabulary, the only system that publishes one.
+    """
+    if isinstance(content, Tensor):
+        return {"vocabulary": content}
     while isinstance(content, Mapping):
         inside = [content[key] for key in _CONTAINERS if isinstance(content.get(key), Mapping)]
         if not inside:
