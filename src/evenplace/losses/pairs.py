@@ -17,7 +17,14 @@ from torch import Tensor
 from evenplace.errors import SettingError
 
 from .prior import Counts, PriorLoss, class_weights, logit_offsets
-from .similarity import IndicesTuple, find_pairs, mine_pairs, of_places, similarities
+from .similarity import (
+    IndicesTuple,
+    find_pairs,
+    list_pairs,
+    mine_pairs,
+    of_places,
+    similarities,
+)
 
 
 def multi_similarity(
@@ -100,11 +107,12 @@ def contrastive(
     Each mean is over its pairs with h > 0.  d is the distance of unit descriptors.
     squared = False is pytorch-metric-learning's.
     """
-    pairs = find_pairs(labels, indices_tuple)
+    first, positives, second, negatives = list_pairs(labels, indices_tuple)
     d = distances(similarities(descriptors))  # (B, B)
     apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
-    near = _pair_mean(d - pos_margin, pairs.positive, labels, squared, weights)
-    return near + _pair_mean(neg_margin - apart, pairs.negative, labels, squared, weights)
+    w = None if weights is None else of_places(weights, labels).to(d.dtype)  # (B,)
+    near = _hinge_mean(d[first, positives] - pos_margin, first, squared, w)
+    return near + _hinge_mean(neg_margin - apart[second, negatives], second, squared, w)
 
 
 def distances(similarity: Tensor) -> Tensor:
@@ -125,16 +133,12 @@ def _anchor_mean(losses: Tensor, labels: Tensor, weights: Tensor | None) -> Tens
     return losses.sum() / max(len(losses), 1)
 
 
-def _pair_mean(
-    excess: Tensor, mask: Tensor, labels: Tensor, squared: bool, weights: Tensor | None
-) -> Tensor:
-    """Average the hinge of the masked pairs over those where it is not 0."""
-    hinge = excess.relu() * mask  # (B, B)
+def _hinge_mean(excess: Tensor, anchors: Tensor, squared: bool, w: Tensor | None) -> Tensor:
+    """Average the hinge of (T,) pairs over those where it is not 0."""
+    hinge = excess.relu()
     count = hinge.count_nonzero().clamp(min=1)
-    losses = (hinge**2 / 2 if squared else hinge).sum(dim=1)  # (B,)
-    if weights is not None:
-        losses = losses * of_places(weights, labels).to(losses.dtype)
-    return losses.sum() / count
+    losses = hinge**2 / 2 if squared else hinge
+    return (losses if w is None else losses * w[anchors]).sum() / count
 
 
 def _pair_prior(

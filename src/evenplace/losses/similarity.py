@@ -64,12 +64,31 @@ def find_pairs(labels: Tensor, indices_tuple: IndicesTuple | None = None) -> Pai
     if indices_tuple is None:
         same = labels[:, None] == labels  # (B, B)
         return Pairs(same.clone().fill_diagonal_(False), ~same)
-    first, positives, second, negatives = _as_pairs(indices_tuple)
+    first, positives, second, negatives = list_pairs(labels, indices_tuple)
     none = torch.zeros(len(labels), len(labels), dtype=torch.bool, device=labels.device)
     positive, negative = none.clone(), none
     positive[first, positives] = True
     negative[second, negatives] = True
     return Pairs(positive, negative)
+
+
+def list_pairs(
+    labels: Tensor, indices_tuple: IndicesTuple | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """List anchors and positives, anchors and negatives; a pair chosen twice is there twice."""
+    if indices_tuple is None:
+        pairs = find_pairs(labels)
+        first, positives = pairs.positive.nonzero(as_tuple=True)
+        second, negatives = pairs.negative.nonzero(as_tuple=True)
+        return first, positives, second, negatives
+    match tuple(indices_tuple):
+        case (first, positives, second, negatives):
+            return first, positives, second, negatives
+        case (anchors, positives, negatives):
+            return anchors, positives, anchors, negatives
+    raise SettingError(
+        f"indices_tuple holds {len(indices_tuple)} arrays; pass 4 for pairs or 3 for triplets"
+    )
 
 
 def mine_pairs(similarity: Tensor, pairs: Pairs, epsilon: float = 0.1) -> Pairs:
@@ -78,6 +97,8 @@ def mine_pairs(similarity: Tensor, pairs: Pairs, epsilon: float = 0.1) -> Pairs:
     A positive stays when it is less than `epsilon` more similar than the nearest negative, a
     negative when it is less than `epsilon` less similar than the farthest positive.
     """
+    if not len(similarity):
+        return pairs
     found = similarity.detach()
     farthest = found.masked_fill(~pairs.positive, torch.inf).amin(dim=1, keepdim=True)
     nearest = found.masked_fill(~pairs.negative, -torch.inf).amax(dim=1, keepdim=True)
@@ -108,8 +129,10 @@ def find_triplets(labels: Tensor, indices_tuple: IndicesTuple | None = None) -> 
 
 def hardest_triplets(similarity: Tensor, pairs: Pairs) -> Triplets:
     """Take each anchor's farthest positive and nearest negative; skip anchors that lack one."""
-    found = similarity.detach()
     anchors = (pairs.positive.any(dim=1) & pairs.negative.any(dim=1)).nonzero()[:, 0]  # (T,)
+    if not len(anchors):
+        return Triplets(anchors, anchors, anchors)
+    found = similarity.detach()
     positives = found.masked_fill(~pairs.positive, torch.inf).argmin(dim=1)
     negatives = found.masked_fill(~pairs.negative, -torch.inf).argmax(dim=1)
     return Triplets(anchors, positives[anchors], negatives[anchors])
@@ -123,14 +146,3 @@ def of_places(values: Tensor, labels: Tensor) -> Tensor:
     """
     known = (labels >= 0) & (labels < len(values))
     return values[labels.where(known, 0)].where(known, values.max())
-
-
-def _as_pairs(indices_tuple: IndicesTuple) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    match tuple(indices_tuple):
-        case (first, positives, second, negatives):
-            return first, positives, second, negatives
-        case (anchors, positives, negatives):
-            return anchors, positives, anchors, negatives
-    raise SettingError(
-        f"indices_tuple holds {len(indices_tuple)} arrays; pass 4 for pairs or 3 for triplets"
-    )
