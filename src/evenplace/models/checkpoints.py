@@ -1,7 +1,6 @@
 """A trained model on disk: one safetensors file with weights, places and recipe. Never pickle."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from safetensors.torch import save_file
 
 from evenplace.errors import RunError
 from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.photos.files import whole_file
 
 VERSION = 1
 _PLACES = "places."
@@ -31,7 +31,7 @@ class Checkpoint:
 def save_checkpoint(
     path: Path, network: PlaceNetwork, recipe: dict[str, Any], places: dict[str, NDArray[Any]]
 ) -> None:
-    """Write the whole file beside its place, then rename it: a kill leaves the old one."""
+    """Write one file, whole or not at all."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     for name, array in places.items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
@@ -40,12 +40,8 @@ def save_checkpoint(
         "network": json.dumps(network.spec.as_dict()),
         "recipe": json.dumps(recipe),
     }
-    partial = path.with_suffix(".partial")
-    try:
-        save_file(tensors, partial, metadata=head)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path, RunError) as draft:
+        save_file(tensors, draft, metadata=head)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

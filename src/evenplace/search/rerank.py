@@ -128,10 +128,9 @@ class CFD:
             np.random.default_rng(self.seed),
             spread=_spread(descriptors, starts) if self.frequencies == "matched" else 1.0,
         )
-        self._spectra = spectrum.place_spectra(descriptors, starts, self._points)
-        self._amplitudes = spectrum.amplitudes(
-            self._spectra, database.sizes, unbiased=self.unbiased
-        )
+        spectra = spectrum.place_spectra(descriptors, starts, self._points)
+        amplitude = spectrum.amplitudes(spectra, database.sizes, unbiased=self.unbiased)
+        self._spectra, self._amplitudes = _with_nowhere(spectra), _with_nowhere(amplitude)
         self._descriptors = descriptors
         return self
 
@@ -151,7 +150,7 @@ class CFD:
 
     def reliabilities(self) -> Floats:
         """r of each place: how scattered it is, which says nothing of the match.  (C,)."""
-        return spectrum.reliability(self._amplitudes)
+        return spectrum.reliability(self._amplitudes[:-1])
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,8 @@ class Fused:
 
     def fit(self, database: Database) -> Self:
         self._impostors = np.asarray(database.impostors)
-        self._log_sizes = np.log(np.maximum(database.sizes, 1)).astype(np.float32)
+        log_sizes = np.log(np.maximum(database.sizes, 1)).astype(np.float32)
+        self._log_sizes = _with_nowhere(log_sizes)
         return self
 
     def rank(self, pool: Pool) -> Ranking:
@@ -223,6 +223,11 @@ def build_reranker(name: str, **settings: Any) -> Reranker:
         settings = {"frequencies": mode, **settings}
     rule: Reranker = RERANKERS[kind](**settings)
     return rule
+
+
+def _with_nowhere(values: NDArray[Any]) -> NDArray[Any]:
+    """Add a last row of zeros, which label -1 finds: photos in no place have no amplitude."""
+    return np.concatenate([values, np.zeros_like(values[:1])])
 
 
 def _spread(descriptors: NDArray[Any], starts: Rows) -> float:

@@ -164,7 +164,7 @@ class _Session:
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-            total += float(loss) * len(batch)
+            total += float(loss.detach()) * len(batch)
             show(epoch * len(batches) + step + 1, self.spec.epochs * len(batches))
         return total / max(1, len(chosen))
 

@@ -1,13 +1,15 @@
 """What a stopped run needs to go on: weights, optimiser, epoch. Tensors only, written whole."""
 
 import json
-import os
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+
+from evenplace.errors import RunError
+from evenplace.photos.files import whole_file
 
 _NAME = "progress.safetensors"
 
@@ -20,12 +22,8 @@ def save_progress(
     for index, state in optimiser.state_dict()["state"].items():
         for name, value in state.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value).contiguous()
-    partial = run / (_NAME + ".partial")
-    try:
-        save_file(tensors, partial, {"epoch": str(epoch), "losses": json.dumps(losses)})
-        os.replace(partial, run / _NAME)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(run / _NAME, RunError) as draft:
+        save_file(tensors, draft, {"epoch": str(epoch), "losses": json.dumps(losses)})
 
 
 def load_progress(

@@ -1,0 +1,114 @@
+"""A run folder: every verb reads it, adds its files, and can be repeated or replaced.
+
+    run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
+    run/index/                                                         index
+    run/scores.json  predictions.parquet                               evaluate
+    run/report/index.html                                              report
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from evenplace.errors import RunError
+from evenplace.evaluation import Evaluation, Predictions, Scores, evaluate
+from evenplace.index import Index, build_index, open_index
+from evenplace.models.checkpoints import load_checkpoint
+from evenplace.models.describe import Progress
+from evenplace.models.network import PlaceNetwork, build_network
+from evenplace.photos.files import whole_file
+from evenplace.photos.table import Photos
+from evenplace.places import Grid, Places
+from evenplace.search import Search
+from evenplace.training.loop import Trained, train
+from evenplace.training.recipe import Recipe, read_recipe
+
+Announce = Callable[[str], Progress]
+
+
+def train_run(
+    run: Path,
+    photos: Photos,
+    recipe: Recipe,
+    *,
+    cache_folder: Path | None = None,
+    announce: Announce | None = None,
+) -> Trained:
+    """Cut the photos into places as the recipe says and train its network on them."""
+    spec = recipe.places
+    places = Grid(spec.cell, spec.min_photos, spec.groups).partition(photos)
+    network = build_network(recipe.network)
+    return train(
+        network, photos, places, recipe, run, cache_folder=cache_folder, announce=announce
+    )
+
+
+def index_run(run: Path, database: Photos, *, announce: Announce | None = None) -> Index:
+    """Describe a database with the run's model and lay it out in run/index."""
+    recipe, network = run_recipe(run), run_network(run)
+    scale = float(recipe.loss.settings.get("scale", 30.0))
+    progress = announce("describing the database") if announce else None
+    return build_index(
+        network, database, run_places(run), run / "index", scale=scale, progress=progress
+    )
+
+
+def evaluate_run(
+    run: Path,
+    queries: Photos,
+    *,
+    radius: float = 25.0,
+    heading: float | None = None,
+    announce: Announce | None = None,
+    **changes: str | int | bool,
+) -> Evaluation:
+    """Ask the run's index every query; keep run/scores.json and run/predictions.parquet."""
+    engine = open_engine(run, **changes)
+    found = evaluate(
+        engine,
+        queries,
+        radius=radius,
+        heading=heading,
+        name=run_recipe(run).name,
+        progress=announce("asking the queries") if announce else None,
+    )
+    with whole_file(run / "scores.json", RunError) as draft:
+        draft.write_text(json.dumps(found.scores.as_dict(), indent=1))
+    found.predictions.write(run / "predictions.parquet")
+    return found
+
+
+def open_engine(run: Path, **changes: str | int | bool) -> Search:
+    """Open a run for questions with its recipe's search settings, some of them changed."""
+    spec = run_recipe(run).search
+    settings: dict[str, str | int | bool] = {
+        "shortlist": spec.shortlist,
+        "rerank": spec.rerank,
+        "confidence": spec.confidence,
+    }
+    return Search(open_index(run / "index"), run_network(run), **(settings | changes))  # type: ignore[arg-type]
+
+
+def run_recipe(run: Path) -> Recipe:
+    if not (run / "recipe.toml").exists():
+        raise RunError(f"{run} is no run folder; make one: evenplace train PHOTOS --run {run}")
+    return read_recipe(run / "recipe.toml")
+
+
+def run_network(run: Path) -> PlaceNetwork:
+    return load_checkpoint(run / "model.safetensors").network
+
+
+def run_places(run: Path) -> Places:
+    return Places.read(run / "places.parquet")
+
+
+def run_scores(run: Path) -> Scores:
+    path = run / "scores.json"
+    if not path.exists():
+        raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {run}")
+    return Scores.from_dict(json.loads(path.read_text()))
+
+
+def run_predictions(run: Path) -> Predictions:
+    return Predictions.read(run / "predictions.parquet")

@@ -1,0 +1,107 @@
+"""How sure an answer is: one number a query from its pool, its ranking and where things lie.
+
+Higher is surer.  Only `mass` and `posterior` are in 0..1; the others are for ranking answers by
+how much to trust them.  `docs/method.md` has what each is worth.
+
+    P candidates
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import unknown_name
+from evenplace.search.rerank import Pool, Ranking
+
+Confidence = Callable[[Pool, Ranking, NDArray[np.float64]], float]
+
+RADIUS = 25.0
+
+
+def mass(
+    pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: float = 30.0
+) -> float:
+    """The share of the pool's softmax(scale · cos) that lies within 25 m of the answer.
+
+    One when everything alike is here, low when look-alikes elsewhere compete.
+    spots: (P, 2) position of each candidate.
+    """
+    weight = np.exp(scale * (pool.cosines - pool.cosines.max()))
+    near = _distance_to_answer(ranking, spots) <= RADIUS
+    return float(weight[near].sum() / weight.sum())
+
+
+def l2(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+    """Minus the descriptor distance of the answer."""
+    return -float(np.sqrt(max(2 - 2 * float(pool.cosines[ranking.order[0]]), 0)))
+
+
+def ratio(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+    """Minus d1/d2, where d2 belongs to the best candidate more than 25 m from the answer.
+
+    The usual second neighbour stands beside the first one and tells nothing.
+    """
+    away = _distance_to_answer(ranking, spots) > RADIUS
+    distances = np.sqrt(np.maximum(2 - 2 * pool.cosines, 1e-12))
+    if not away.any():
+        return 0.0
+    return -float(distances[ranking.order[0]] / distances[away].min())
+
+
+def posterior(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+    """The classifier's probability of the answer's place."""
+    return float(np.exp(pool.log_posterior[ranking.order[0]]))
+
+
+def distance(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+    """Minus the reranker's own distance of the answer (CFD's, for CFD)."""
+    return -float(ranking.distances[0])
+
+
+def sue(
+    pool: Pool,
+    ranking: Ranking,
+    spots: NDArray[np.float64],
+    *,
+    neighbours: int = 10,
+    slope: float = 40.0,
+) -> float:
+    """Minus the spatial spread of the best references, weighed by similarity (SUE).
+
+        w_k ∝ exp(-slope d_k),   spread = mean over axes of sum_k w_k (p_k - p̄)^2
+
+    The authors' slope of 350 belongs to their descriptors; on unit descriptors it leaves only
+    the first reference.
+    """
+    best = ranking.order[:neighbours]
+    away = np.sqrt(np.maximum(2 - 2 * pool.cosines[best], 0))
+    weight = np.exp(-slope * (away - away.min()))
+    weight /= weight.sum()
+    centre = weight @ spots[best]
+    offset = np.minimum(np.abs(spots[best] - centre), 500.0)
+    return -float((weight @ offset**2).mean())
+
+
+CONFIDENCES: dict[str, Confidence] = {
+    "mass": mass,
+    "l2": l2,
+    "ratio": ratio,
+    "posterior": posterior,
+    "distance": distance,
+    "sue": sue,
+}
+
+
+def build_confidence(name: str, **settings: Any) -> Confidence:
+    """Choose a source of confidence by name."""
+    if name not in CONFIDENCES:
+        raise unknown_name("confidence", name, CONFIDENCES)
+    source = CONFIDENCES[name]
+    return lambda pool, ranking, spots: source(pool, ranking, spots, **settings)
+
+
+def _distance_to_answer(ranking: Ranking, spots: NDArray[np.float64]) -> NDArray[np.float64]:
+    away: NDArray[np.float64] = np.linalg.norm(spots - spots[ranking.order[0]], axis=1)
+    return away
