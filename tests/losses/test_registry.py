@@ -1,0 +1,98 @@
+"""Losses by name, and the public surface."""
+
+import inspect
+
+import pytest
+import torch
+from torch import nn
+
+from evenplace import losses as ev
+from evenplace.errors import SettingError
+from evenplace.losses import registry
+
+NAMES = {
+    "cross-entropy", "cosface", "arcface", "aamc", "low-visit-bias", "logit-adjustment",
+    "balanced-softmax", "focal", "class-balanced", "hard-class", "ldam",
+    "adaptive-logit-adjustment", "distribution-balanced", "multi-similarity",
+    "low-visit-bias-pairs", "contrastive", "triplet", "sare",
+}  # fmt: skip
+
+
+def test_every_loss_of_the_paper_has_a_name() -> None:
+    assert set(ev.loss_names()) == NAMES
+    assert set(ev.loss_names("cosines")) | set(ev.loss_names("descriptors")) == NAMES
+    assert ev.loss_takes("sare") == "descriptors"
+    assert ev.loss_takes("aamc") == "cosines"
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_name_builds_and_yields_a_number(name: str) -> None:
+    draw = torch.Generator().manual_seed(0)
+    given = torch.rand(4, 3, generator=draw) * 2 - 1
+    loss = ev.build_loss(name, torch.tensor([9, 2, 1]))
+    found = loss(given, torch.tensor([0, 0, 1, 2]))
+    assert found.ndim == 0
+    assert bool(torch.isfinite(found))
+
+
+def test_names_carry_their_published_settings() -> None:
+    aamc = ev.build_loss("aamc")
+    assert isinstance(aamc, ev.AngularMargin)
+    assert (aamc.scale, aamc.margin, aamc.easy) == (100.0, 0.2, True)
+    biased = ev.build_loss("low-visit-bias", [3, 4])
+    assert isinstance(biased, ev.LowVisitBias)
+    assert (biased.beta, biased.kappa, biased.scale, biased.margin) == (0.01, 0.05, 30.0, 0.4)
+    pairs = ev.build_loss("low-visit-bias-pairs", [3, 4])
+    assert isinstance(pairs, ev.LowVisitBiasPairs)
+    assert (pairs.kappa, pairs.gamma_p, pairs.gamma_n, pairs.tau) == (0.01, 1.0, 50.0, 0.0)
+
+
+def test_settings_reach_the_loss() -> None:
+    loss = ev.build_loss("aamc", margin=0.3, easy=False)
+    assert isinstance(loss, ev.AngularMargin)
+    assert (loss.scale, loss.margin, loss.easy) == (100.0, 0.3, False)
+
+
+def test_an_unknown_loss_names_the_nearest() -> None:
+    with pytest.raises(SettingError, match="did you mean 'low-visit-bias'") as refusal:
+        ev.build_loss("low-visit-bais")
+    assert all(name in str(refusal.value) for name in NAMES)
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(SettingError, match="no cosface setting 'marign'; did you mean 'margin'"):
+        ev.build_loss("cosface", marign=0.3)
+
+
+def test_a_loss_that_lives_by_counts_asks_for_them() -> None:
+    with pytest.raises(SettingError, match="'ldam' needs photos per place"):
+        ev.build_loss("ldam")
+
+
+def test_a_package_can_add_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found(list[object]):
+        names = ("mine",)
+
+        def __getitem__(self, name: object) -> "Found":
+            return self
+
+        def load(self) -> type[nn.Module]:
+            return ev.Triplet
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: Found())
+    assert isinstance(ev.build_loss("mine", margin=0.3), ev.Triplet)
+    assert ev.loss_takes("mine") == "descriptors"
+
+
+def test_every_setting_of_a_module_is_used() -> None:
+    """A module keeps each setting under its own name, or says in `describe` what became of it."""
+    absorbed = {"counts", "all_counts", "base", "centred", "constant"}
+    for name in NAMES:
+        loss = ev.build_loss(name, [3, 4])
+        for setting in set(inspect.signature(type(loss)).parameters) - absorbed:
+            assert hasattr(loss, setting), f"{name} drops {setting}"
+
+
+def test_the_public_names_are_all_there() -> None:
+    assert ev.__all__ == sorted(ev.__all__)
+    assert all(hasattr(ev, name) for name in ev.__all__)
