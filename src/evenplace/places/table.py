@@ -205,6 +205,30 @@ class Places:
             extra={n.removeprefix("extra_"): columns[n] for n in columns if n.startswith("extra_")},
         )
 
+    def to_plain(self) -> dict[str, Any]:
+        """The places without their photos as lists and numbers, for JSON."""
+        return {
+            "rule": {"name": self.rule.name, **self.rule.settings()},
+            "zone": self.zone,
+            "ids": self.ids.tolist(),
+            "counts": self.counts.tolist(),
+            "groups": self.groups.tolist(),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """What `to_plain` gave, as places again; they know of no photos."""
+        from evenplace.places.rules import make_rule  # the rules build Places
+
+        return cls.build(
+            make_rule(plain["rule"]),
+            labels=np.empty(0, np.int64),
+            ids=np.array(plain["ids"], np.int64),
+            counts=np.array(plain["counts"], np.int64),
+            groups=np.array(plain["groups"], np.int32),
+            zone=plain["zone"],
+        )
+
     def _check_zone(self, photos: Photos) -> None:
         if photos.zones not in ([], [self.zone]):
             raise PhotoError(

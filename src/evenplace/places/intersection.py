@@ -1,0 +1,96 @@
+"""Several coarse partitions whose overlaps are the fine places (CPlaNet).
+
+Few parameters, fine places: a classifier learns each coarse partition, and a fine place's score is
+the sum of its parents'.
+
+# N photos · C fine places · m coarse partitions · B queries
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import PlaceError, SettingError
+from evenplace.photos.table import Photos
+from evenplace.places.keys import Span, look_up, tally
+from evenplace.places.table import Places, one_zone
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Partition(Protocol):
+    """Anything that cuts a map."""
+
+    def partition(self, photos: Photos) -> Places: ...
+
+
+@dataclass(frozen=True)
+class Intersection:
+    """Overlay coarse partitions: photos that share all their coarse places share a fine one.
+
+    The id of a fine place is the row of its parent in each coarse partition.  A photo outside a
+    coarse place is outside.  The coarse cells must be upright boxes (not S2's).
+    """
+
+    partitions: Sequence[Partition] = ()
+    min_photos: int = 1
+    parents: tuple[Places, ...] = field(default=(), repr=False)  # what a partition cut, once it has
+
+    name = "intersection"
+
+    def __post_init__(self) -> None:
+        if len(self.partitions) + len(self.parents) < 2:
+            raise SettingError(
+                f"an intersection is of two partitions or more, not of {len(self.partitions)}"
+            )
+
+    def partition(self, photos: Photos) -> Places:
+        """Cut the map coarsely several times, and where the cuts cross."""
+        zone = one_zone(photos)
+        parents = tuple(one.partition(photos) for one in self.partitions)
+        span = Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
+        found = tally(span.pack([one.labels for one in parents]), span.total, self.min_photos)
+        bare = tuple(replace(one, labels=np.empty(0, np.int64)) for one in parents)
+        return Places.build(
+            replace(self, partitions=(), parents=bare),
+            labels=found.labels,
+            ids=span.unpack(found.keys),
+            counts=found.counts,
+            zone=zone,
+        )
+
+    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+        """Which fine place each position lies in: (N, 2) -> (N,)."""
+        span = Span.between([0] * len(self.parents), [max(len(one) - 1, 0) for one in self.parents])
+        labels = [one.locate(positions, heading) for one in self.parents]
+        return look_up(span.pack(ids.T), span.pack(labels), span.total)
+
+    def outlines(self, ids: Ints, zone: int) -> Floats:
+        """The box where a place's parents overlap: (C, m) -> (C, 4, 2)."""
+        low = np.full((len(ids), 2), -np.inf)
+        high = np.full((len(ids), 2), np.inf)
+        for parent, rows in zip(self.parents, ids.T, strict=True):
+            corners = parent.outlines[rows]
+            sides = np.array([len(np.unique(axis)) for axis in corners[:1].reshape(-1, 2).T])
+            if (sides > 2).any():
+                raise PlaceError(f"the cells of {parent.rule.name} are no upright boxes; use UTM")
+            low, high = np.maximum(low, corners.min(axis=1)), np.minimum(high, corners.max(axis=1))
+        (west, south), (east, north) = low.T, high.T
+        corner = [(west, south), (east, south), (east, north), (west, north)]
+        return np.moveaxis(np.array(corner), 2, 0)
+
+    def score(self, ids: Ints, coarse: Sequence[Floats]) -> Floats:
+        """A fine place's score is the sum of its parents': m × (B, C_m) -> (B, C)."""
+        if len(coarse) != ids.shape[1]:
+            raise PlaceError(
+                f"there are {ids.shape[1]} coarse partitions, and {len(coarse)} scores"
+            )
+        parts = [scores[:, rows] for scores, rows in zip(coarse, ids.T, strict=True)]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def settings(self) -> dict[str, Any]:
+        return {"min_photos": self.min_photos, "parents": [one.to_plain() for one in self.parents]}

@@ -1,0 +1,83 @@
+"""Median splits: cells of even counts and uneven areas (the paper's adaptive partition).
+
+Evening the counts moves the imbalance into the areas: a leaf on the avenue is a doorstep, one on
+the edge of town a whole quarter.
+
+# N photos · C leaves · S splits
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.photos.table import Photos
+from evenplace.places.cuts import Cuts
+from evenplace.places.keys import tally
+from evenplace.places.medians import grow
+from evenplace.places.table import Places, one_zone
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class KdTree:
+    """Split the longer side of a cell at its median photo until it has at most `max_photos`.
+
+    Counts then differ by a factor of two at most, as long as photos have positions of their own;
+    photos taken on one spot cannot be parted.  The id of a leaf is its number in the tree: the
+    root is 1, the halves of node n are 2n (west or south) and 2n + 1.
+    """
+
+    max_photos: int = 320
+    min_photos: int = 1
+    cuts: Cuts | None = field(default=None, repr=False)  # where a partition split, once it has
+
+    name = "kd-tree"
+
+    def __post_init__(self) -> None:
+        if self.max_photos < 1 or self.min_photos < 1:
+            raise SettingError(
+                f"max_photos is {self.max_photos} and min_photos {self.min_photos}; give at least 1"
+            )
+        if isinstance(self.cuts, dict):
+            object.__setattr__(self, "cuts", Cuts.from_plain(self.cuts))
+
+    def partition(self, photos: Photos) -> Places:
+        """Cut the map where the photos are."""
+        zone = one_zone(photos)
+        cuts, labels = grow(photos.east, photos.north, self.max_photos)
+        found = tally(labels, len(cuts.leaves), self.min_photos)
+        return Places.build(
+            replace(self, cuts=cuts),
+            labels=found.labels,
+            ids=cuts.leaves[found.keys][:, None],
+            counts=found.counts,
+            zone=zone,
+        )
+
+    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+        """Which leaf each position lies in, -1 off the map of the photos: (N, 2) -> (N,)."""
+        leaves = self._grown.leaves
+        place = np.full(len(leaves) + 1, -1, np.int64)  # the last is for off the map
+        place[np.searchsorted(leaves, ids[:, 0])] = np.arange(len(ids))
+        return place[self._grown.find(positions)]
+
+    def outlines(self, ids: Ints, zone: int) -> Floats:
+        """The box of each leaf: (C, 1) -> (C, 4, 2)."""
+        west, south, east, north = self._grown.boxes(ids[:, 0]).T
+        corners = [(west, south), (east, south), (east, north), (west, north)]
+        return np.moveaxis(np.array(corners), 2, 0)
+
+    def settings(self) -> dict[str, Any]:
+        plain: dict[str, Any] = {"max_photos": self.max_photos, "min_photos": self.min_photos}
+        return plain | {"cuts": None if self.cuts is None else self.cuts.to_plain()}
+
+    @property
+    def _grown(self) -> Cuts:
+        if self.cuts is None:
+            raise SettingError("this kd-tree has cut no map yet; call partition(photos)")
+        return self.cuts

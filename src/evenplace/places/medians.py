@@ -1,0 +1,209 @@
+"""Growing a tree of median splits over tens of millions of photos.
+
+Photos lie on a lattice of 2^23 steps a side (2 mm across a city), so that a position is one
+integer and sorting sorts both axes.  Large cells are split on a table of counts in square bins,
+all cells of a level at once, at the bin edge nearest the median; cells within a few splits of a
+leaf, and those with no bin edge near the median, at the median photo itself.  Only the last splits
+decide how even the leaves are, so they are as even as exact medians make them.
+
+# N photos · S splits · L cells of one level
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.places.cuts import BLOCK as SMALL
+from evenplace.places.cuts import EAST, MASK, NORTH, STEPS, Cuts, Lattice
+from evenplace.places.keys import BLOCK
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Splits = tuple[Ints, NDArray[np.int8], Ints]  # nodes, axes, where on the lattice
+BINS = 12  # bits of a bin: 4096 a side
+MANY = 1 << 17  # photos below which a table of counts costs more than it saves
+CELLS = 1 << 16  # cells of the trunk: what is left of 63 bits beside two coordinates
+FINE = 4.5  # cells with fewer than so many leaves' photos are split exactly
+NEAR = 0.45  # the smaller part a split on the table must have; 4.5 × 0.45 > 2 leaves
+DEEP = 1 << 60  # node numbers beyond this would overflow; only strange data gets there
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """The upper part of the tree: its splits, the cells they end in, and the cell of each bin."""
+
+    splits: list[Splits]
+    nodes: Ints  # (L,)
+    boxes: Ints  # (L, 4) in steps
+    cell_of_bin: NDArray[np.int32]  # (bins * bins,)
+
+
+def grow(east: Floats, north: Floats, most: int) -> tuple[Cuts, Ints]:
+    """Grow the tree: where it splits, and the number of each photo's leaf."""
+    root = (float(east.min()), float(north.min()), float(east.max()), float(north.max()))
+    lattice = Lattice.over(root)
+    trunk = _grow_trunk(east, north, lattice, most) if len(east) > MANY else _bare_trunk()
+    twigs = _grow_twigs(_sorted_photos(east, north, lattice, trunk), trunk, most)
+    nodes, axes, at = (np.concatenate(part) for part in zip(*trunk.splits, twigs, strict=True))
+    order = np.argsort(nodes)
+    cuts = Cuts(root, nodes[order], axes[order], at[order])
+    return cuts, _label(cuts, trunk, east, north)
+
+
+def _label(cuts: Cuts, trunk: Trunk, east: Floats, north: Floats) -> Ints:
+    """The number of each photo's leaf, walking down from its cell of the trunk."""
+    numbered = np.full(len(cuts.everything), -1, np.int64)
+    numbered[cuts.rows_of(cuts.leaves)] = np.arange(len(cuts.leaves))
+    start_of_bin = cuts.rows_of(trunk.nodes).astype(np.int32)[trunk.cell_of_bin]
+    labels = np.empty(len(east), np.int64)
+    for first in range(0, len(labels), SMALL):
+        rows = slice(first, first + SMALL)
+        i, j = (
+            cuts.lattice.numbers(values[rows], axis)
+            for axis, values in ((EAST, east), (NORTH, north))
+        )
+        labels[rows] = numbered[cuts.walk(i, j, start_of_bin[_bins(i, j)].astype(np.int64))]
+    return labels
+
+
+def _bins(i: Ints, j: Ints) -> Ints:
+    return ((i >> (STEPS - BINS)) << BINS) | (j >> (STEPS - BINS))
+
+
+def _bare_trunk() -> Trunk:
+    none = (np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
+    whole = np.array([[0, 0, MASK, MASK]])
+    return Trunk([none], np.array([1]), whole, np.zeros(1 << (2 * BINS), np.int32))
+
+
+def _grow_trunk(east: Floats, north: Floats, lattice: Lattice, most: int) -> Trunk:
+    side = 1 << BINS
+    keys = np.empty(len(east), np.int64)
+    for start in range(0, len(keys), BLOCK):
+        rows = slice(start, start + BLOCK)
+        keys[rows] = _bins(lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH))
+    counted = np.bincount(keys, minlength=side * side).reshape(side, side)
+    del keys
+    sums = np.zeros((side + 1, side + 1), np.int64)
+    np.cumsum(np.cumsum(counted, axis=0), axis=1, out=sums[1:, 1:])
+    splits, nodes, bins = _split_levels(sums, most)
+    cell_of_bin = np.zeros((side, side), np.int32)
+    for cell, (i0, j0, i1, j1) in enumerate(bins.tolist()):
+        cell_of_bin[i0:i1, j0:j1] = cell
+    steps = [(node, axis, at << (STEPS - BINS)) for node, axis, at in splits]
+    return Trunk(steps, nodes, bins << (STEPS - BINS), cell_of_bin.ravel())
+
+
+def _split_levels(sums: Ints, most: int) -> tuple[list[Splits], Ints, Ints]:
+    """Split on the table, a level at a time: splits, end nodes and their boxes, all in bins."""
+    nodes = np.array([1])
+    bins = np.array([[0, 0, sums.shape[0] - 1, sums.shape[1] - 1]])  # (L, 4)
+    splits: list[Splits] = []
+    ends: list[Ints] = []
+    boxes: list[Ints] = []
+    while len(nodes):
+        axis, at, good = _near_medians(sums, bins, most)
+        if 2 * len(nodes) + sum(len(end) for end in ends) > CELLS:
+            good[:] = False
+        ends.append(nodes[~good])
+        boxes.append(bins[~good])
+        nodes, bins, axis, at = nodes[good], bins[good], axis[good], at[good]
+        splits.append((nodes, axis.astype(np.int8), at))
+        lower, upper, each = bins.copy(), bins.copy(), np.arange(len(nodes))
+        lower[each, axis + 2] = at
+        upper[each, axis] = at
+        nodes, bins = np.concatenate([2 * nodes, 2 * nodes + 1]), np.concatenate([lower, upper])
+    return splits, np.concatenate(ends), np.concatenate(boxes)
+
+
+def _near_medians(sums: Ints, bins: Ints, most: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """The bin edge nearest each cell's median along its longer side, and whether it is near."""
+    axis = np.where(bins[:, 2] - bins[:, 0] >= bins[:, 3] - bins[:, 1], EAST, NORTH)
+    each = np.arange(len(bins))
+    total = _count(sums, bins)
+    low, high = bins[each, axis], bins[each, axis + 2]
+    while np.any(high - low > 1):  # the last edge with at most half the photos before it
+        middle = (low + high) // 2
+        few = 2 * _count(sums, _until(bins, axis, middle)) <= total
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    before, after = (_count(sums, _until(bins, axis, edge)) for edge in (low, high))
+    nearer = total - 2 * before <= 2 * after - total
+    at, first = np.where(nearer, low, high), np.where(nearer, before, after)
+    smaller = np.minimum(first, total - first)
+    return axis, at, (total > FINE * most) & (smaller >= NEAR * total)
+
+
+def _until(bins: Ints, axis: Ints, edge: Ints) -> Ints:
+    part = bins.copy()
+    part[np.arange(len(bins)), axis + 2] = edge
+    return part
+
+
+def _count(sums: Ints, bins: Ints) -> Ints:
+    i0, j0, i1, j1 = bins.T
+    count: Ints = sums[i1, j1] - sums[i0, j1] - sums[i1, j0] + sums[i0, j0]
+    return count
+
+
+def _sorted_photos(east: Floats, north: Floats, lattice: Lattice, trunk: Trunk) -> Ints:
+    """Each photo as cell, east and north in one integer, sorted; 41 million sort in a second."""
+    keys = np.empty(len(east), np.int64)
+    for start in range(0, len(keys), BLOCK):
+        rows = slice(start, start + BLOCK)
+        i, j = lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH)
+        cell = trunk.cell_of_bin[_bins(i, j)].astype(np.int64)
+        keys[rows] = (((cell << STEPS) | i) << STEPS) | j
+    keys.sort()
+    return keys
+
+
+def _grow_twigs(photos: Ints, trunk: Trunk, most: int) -> Splits:
+    """Split every cell of the trunk down to its leaves at the median photo."""
+    cells = np.arange(len(trunk.nodes) + 1, dtype=np.int64)
+    ends = np.searchsorted(photos, cells << (2 * STEPS)).tolist()
+    nodes: list[int] = []
+    axes: list[int] = []
+    ats: list[int] = []
+    for cell, (root, box) in enumerate(
+        zip(trunk.nodes.tolist(), trunk.boxes.tolist(), strict=True)
+    ):
+        keys = photos[ends[cell] : ends[cell + 1]] & ((1 << (2 * STEPS)) - 1)
+        stack = [(root, box, EAST, keys)]
+        while stack:
+            node, box, major, keys = stack.pop()
+            cut = _median(keys, box, major) if len(keys) > most and node < DEEP else None
+            if cut is None:
+                continue
+            axis, at, first, keys = cut
+            nodes.append(node)
+            axes.append(axis)
+            ats.append(at)
+            lower, upper = box.copy(), box.copy()
+            lower[axis + 2] = upper[axis] = at
+            stack.append((2 * node, lower, axis, keys[:first]))
+            stack.append((2 * node + 1, upper, axis, keys[first:]))
+    return np.array(nodes, np.int64), np.array(axes, np.int8), np.array(ats, np.int64)
+
+
+def _median(keys: Ints, box: list[int], major: int) -> tuple[int, int, int, Ints] | None:
+    """Split photos, sorted by the axis `major`, at the median of the cell's longer side.
+
+    Returns the axis, the lattice line, how many photos lie before it, and the photos sorted by
+    that axis; None when all lie on one spot.
+    """
+    longer = EAST if box[2] - box[0] >= box[3] - box[1] else NORTH
+    for axis in (longer, 1 - longer):
+        if axis != major:
+            keys, major = np.sort(((keys & MASK) << STEPS) | (keys >> STEPS)), axis
+        half = len(keys) // 2
+        at = int(keys[half]) >> STEPS
+        before = int(keys.searchsorted(at << STEPS))
+        if before == half:
+            return axis, at, before, keys
+        after = int(keys.searchsorted((at + 1) << STEPS))  # photos on one line: its nearer side
+        if after < len(keys) and (before == 0 or after - half < half - before):
+            return axis, int(keys[after]) >> STEPS, after, keys
+        if before:
+            return axis, at, before, keys
+    return None

@@ -1,0 +1,172 @@
+"""Cells that split where photos crowd (PlaNet), in UTM squares or S2 cells, and HGE's hierarchy.
+
+# N photos · C places · F finest cells
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import PlaceError, SettingError
+from evenplace.photos.geodesy import to_degrees, to_metres
+from evenplace.photos.table import Photos
+from evenplace.places import s2
+from evenplace.places.grid import CORNERS, cell_numbers
+from evenplace.places.keys import BLOCK, Span, look_up, tally
+from evenplace.places.table import Places, one_zone
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEVELS = {
+    "utm": 12,
+    "s2": 21,
+}  # down to 5 m from 10 km, down to about 9 m from a sixth of the earth
+
+
+@dataclass(frozen=True)
+class Quadtree:
+    """Quarter every cell with more than `max_photos`, then drop those with fewer than `min_photos`.
+
+    PlaNet's t1 and t2.  There are `levels` sizes of cell.  With cells="utm" the smallest has a side
+    of `finest` metres, the largest of finest · 2^(levels - 1); with cells="s2" they are S2's levels
+    from 0, and `finest` plays no part.  The id of a cell is its level (0 the largest), face (of
+    S2's cube, otherwise 0), column and row.
+    """
+
+    max_photos: int = 320
+    min_photos: int = 1
+    finest: float = 5.0
+    levels: int = 0
+    cells: str = "utm"
+    zone: int = 0  # of the photos; partition fills it in, S2 needs it to go back to degrees
+
+    name = "quadtree"
+
+    def __post_init__(self) -> None:
+        if self.cells not in LEVELS:
+            raise SettingError(f"cells is {self.cells!r}; it is one of {', '.join(LEVELS)}")
+        if not self.levels:
+            object.__setattr__(self, "levels", LEVELS[self.cells])
+        if self.max_photos < 1 or self.min_photos < 1 or not self.finest > 0:
+            raise SettingError(
+                f"max_photos is {self.max_photos}, min_photos {self.min_photos} and finest "
+                f"{self.finest}; give at least 1 photo and a positive number of metres"
+            )
+        most = s2.FINEST + 1 if self.cells == "s2" else 40
+        if not 1 <= self.levels <= most:
+            raise SettingError(f"levels is {self.levels}; give 1 to {most}")
+
+    def partition(self, photos: Photos) -> Places:
+        """Cut the map where the photos are."""
+        rule = replace(self, zone=one_zone(photos))
+        if self.cells == "s2" and not rule.zone:
+            raise PlaceError("the photos are in local metres (zone 0), which S2 cannot place")
+        span = rule._span(photos)
+        keys = np.empty(len(photos), np.int64)
+        east, north = photos.east, photos.north
+        for start in range(0, len(keys), BLOCK):
+            rows = slice(start, start + BLOCK)
+            keys[rows] = span.pack(rule._finest(east[rows], north[rows]))
+        found = tally(keys, span.total)
+        fine = span.unpack(found.keys)  # (F, 3) face, column, row
+        ids = rule._ancestors(fine, rule._depths(fine, found.counts))  # (F, 4)
+        ids, counts, place = _distinct(ids, found.counts, self.min_photos)
+        for start in range(0, len(keys), BLOCK):
+            keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
+        return Places.build(rule, labels=keys, ids=ids, counts=counts, zone=rule.zone)
+
+    def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
+        """Cut the map several times, coarse to fine: HGE's (5000, 2000, 1000).
+
+        Cells are nested; `extra["parent"]` of each but the first is its place in the one before.
+        """
+        if list(max_photos) != sorted(max_photos, reverse=True) or not max_photos:
+            raise SettingError(f"max_photos is {max_photos}; go from coarse to fine")
+        cut = [replace(self, max_photos=most).partition(photos) for most in max_photos]
+        nested = [cut[0]]
+        for coarse, fine in pairwise(cut):
+            nested.append(replace(fine, extra={"parent": coarse.locate(fine.centres)}))
+        return tuple(nested)
+
+    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+        """Which cell each position lies in, asking every level there is: (N, 2) -> (N,)."""
+        labels = np.full(len(positions), -1, np.int64)
+        if not len(ids):
+            return labels
+        fine = np.stack(self._finest(positions[:, 0], positions[:, 1]), axis=1)
+        span = Span.between(ids.min(axis=0), ids.max(axis=0))
+        known = span.pack(ids.T)
+        for level in np.unique(ids[:, 0]):
+            cells = self._ancestors(fine, np.full(len(fine), level))
+            labels = np.maximum(labels, look_up(known, span.pack(cells.T), span.total))
+        return labels
+
+    def outlines(self, ids: Ints, zone: int) -> Floats:
+        """The square of each cell, or the four corners of an S2 cell: (C, 4) -> (C, 4, 2)."""
+        if self.cells == "s2":
+            latitude, longitude = s2.corners(ids[:, 1], ids[:, 0], ids[:, 2], ids[:, 3])
+            metres = to_metres(latitude.ravel(), longitude.ravel(), zone)
+            return np.stack([metres.east, metres.north], axis=1).reshape(-1, 4, 2)
+        side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
+        corners: Floats = (ids[:, None, 2:] + CORNERS) * side[:, None, None]
+        return corners
+
+    def settings(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _finest(self, east: Floats, north: Floats) -> list[Ints]:
+        """Face, column and row of the smallest cells: (N,) each."""
+        if self.cells == "s2":
+            face, column, row = s2.cells_at(*to_degrees(east, north, self.zone))
+            shift = s2.FINEST - (self.levels - 1)
+            return [face, column >> shift, row >> shift]
+        column, row = cell_numbers(east, self.finest), cell_numbers(north, self.finest)
+        return [np.zeros_like(column), column, row]
+
+    def _span(self, photos: Photos) -> Span:
+        """The range of finest cells; S2's is found by looking, for its axes are not the map's."""
+        if self.cells == "utm":
+            ends = np.array([[axis.min(), axis.max()] for axis in (photos.east, photos.north)])
+            (_, _), west_east, south_north = self._finest(ends[0], ends[1])
+            low, high = zip((0, 0), west_east, south_north, strict=True)
+            return Span.between(low, high)
+        lows, highs = [], []
+        for start in range(0, len(photos), BLOCK):
+            rows = slice(start, start + BLOCK)
+            block = np.stack(self._finest(photos.east[rows], photos.north[rows]))
+            lows.append(block.min(axis=1))
+            highs.append(block.max(axis=1))
+        return Span.between(np.min(lows, axis=0), np.max(highs, axis=0))
+
+    def _ancestors(self, fine: Ints, level: Ints) -> Ints:
+        """The ids of the cells at given levels that hold the finest ones: (F, 3) -> (F, 4)."""
+        shift = self.levels - 1 - level
+        return np.stack([level, fine[:, 0], fine[:, 1] >> shift, fine[:, 2] >> shift], axis=1)
+
+    def _depths(self, fine: Ints, counts: Ints) -> Ints:
+        """The first level, from the largest cells on, at which few enough photos are left: (F,)."""
+        depth = np.full(len(fine), self.levels - 1, np.int64)
+        crowded = np.arange(len(fine))
+        for level in range(self.levels - 1):
+            cells = self._ancestors(fine[crowded], np.full(len(crowded), level))
+            _, total, at = _distinct(cells, counts[crowded])
+            settled = total[at] <= self.max_photos
+            depth[crowded[settled]] = level
+            crowded = crowded[~settled]
+            if not len(crowded):
+                break
+        return depth
+
+
+def _distinct(ids: Ints, counts: Ints, least: int = 1) -> tuple[Ints, Ints, Ints]:
+    """The distinct ids with at least so many photos, their photos, and where each row went."""
+    span = Span.between(ids.min(axis=0), ids.max(axis=0))
+    found = tally(span.pack(ids.T), span.total)
+    total = np.bincount(found.labels, counts, len(found.keys)).astype(np.int64)
+    keep = total >= least
+    number = np.where(keep, np.cumsum(keep) - 1, -1)
+    return span.unpack(found.keys[keep]), total[keep], number[found.labels]
