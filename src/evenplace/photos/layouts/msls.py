@@ -49,17 +49,17 @@ def read(
     *,
     cities: Sequence[str] | str | None = None,
     part: str | None = None,
-    subtask: str = "all",
+    subtask: str | None = "all",
     panoramas: bool = False,
 ) -> Photos:
     """Read MSLS from its root, train_val, a city, or one folder of a city.
 
     Both parts are read unless `part` names one; panoramas are skipped unless asked for; photos
-    outside the subtask are left out, as the official evaluation does.
+    outside the subtask are left out, as in the official evaluation; None keeps them all.
     """
     if part is not None and part not in PARTS:
         raise unknown_name("part of MSLS", part, PARTS)
-    if subtask not in SUBTASKS:
+    if subtask is not None and subtask not in SUBTASKS:
         raise unknown_name("subtask of MSLS", subtask, SUBTASKS)
     wanted = [cities] if isinstance(cities, str) else cities
     shelves = sorted(_shelves(path), key=lambda shelf: (shelf.city, shelf.part))
@@ -86,7 +86,7 @@ def _shelves(path: Path) -> Iterator[Shelf]:
             return
 
 
-def _read_shelf(shelf: Shelf, pattern: str | None, subtask: str, panoramas: bool) -> Photos:
+def _read_shelf(shelf: Shelf, pattern: str | None, subtask: str | None, panoramas: bool) -> Photos:
     tables = {name: _load(shelf.folder / f"{name}.csv") for name in TABLES}
     lengths = {name: len(table) for name, table in tables.items()}
     if len(set(lengths.values())) > 1:
@@ -138,18 +138,18 @@ def _columns(tables: dict[str, pa.Table], shelf: Shelf) -> dict[str, Any]:
 
 
 def _reasons(
-    tables: dict[str, pa.Table], shelf: Shelf, subtask: str, panoramas: bool
+    tables: dict[str, pa.Table], shelf: Shelf, subtask: str | None, panoramas: bool
 ) -> dict[int, str]:
     reasons: dict[int, str] = {}
     images = shelf.folder / "images"
     present = {one.name for one in images.iterdir()} if images.is_dir() else set()
-    inside = tables["subtask_index"].column(subtask).to_pylist()
+    inside = tables["subtask_index"].column(subtask).to_pylist() if subtask else None
     flat = tables["raw"].column("pano").to_pylist()
     for row, key in enumerate(tables["raw"].column("key").to_pylist()):
         if f"{key}.jpg" not in present:
             reasons[row] = "its file is not there"
         elif flat[row] and not panoramas:
             reasons[row] = "it is a panorama"
-        elif not inside[row]:
+        elif inside is not None and not inside[row]:
             reasons[row] = f"it is not in the subtask {subtask}"
     return reasons

@@ -1,0 +1,152 @@
+"""Named tests: which photos are the database, which the queries, and what counts as found.
+
+Scores of one data set differ by ten points between the ways it is cut, so each has a name, says
+its numbers, and refuses a folder that does not hold them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evenplace.errors import PhotoError, unknown_name
+from evenplace.photos.layouts import msls, nordland, sfxl
+from evenplace.photos.nearby import Nearby, find_frames, find_nearby
+from evenplace.photos.table import Photos
+
+RADIUS = 25.0
+MSLS_VAL = ("cph", "sf")
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Photos to search in and photos to search for, with what counts as found."""
+
+    __test__ = False  # pytest takes a class of this name for its own
+    name: str
+    database: Photos
+    queries: Photos
+    radius: float | None = RADIUS  # metres
+    frames: int | None = None  # or frames
+
+    def positives(self) -> Nearby:
+        """The database photos that count as found, for each query."""
+        if self.frames is not None:
+            return find_frames(self.database, self.queries, self.frames)
+        return find_nearby(self.database, self.queries, self.radius or RADIUS)
+
+    def describe(self) -> str:
+        """One line for every result: name, numbers, tolerance."""
+        within = f"±{self.frames} frames" if self.frames is not None else f"{self.radius:g} m"
+        return (
+            f"{self.name}: {len(self.database):,} database photos, "
+            f"{len(self.queries):,} queries, found within {within}"
+        )
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How to read a test, and the numbers it must have."""
+
+    read: Callable[[Path], tuple[Photos, Photos]]
+    database: int
+    queries: tuple[int, ...]  # more than one where published copies differ
+    frames: int | None = None
+    only_findable: bool = False  # queries without a positive are no part of it
+    about: str = ""
+
+
+def read_protocol(name: str, path: str | Path, allow_partial: bool = False) -> TestSet:
+    """Read a named test, refusing a folder with other numbers unless a part will do."""
+    if name not in PROTOCOLS:
+        raise unknown_name("protocol", name, PROTOCOLS)
+    protocol = PROTOCOLS[name]
+    database, queries = protocol.read(Path(path))
+    found = TestSet(
+        name, database, queries, None if protocol.frames is not None else RADIUS, protocol.frames
+    )
+    if protocol.only_findable:
+        found = replace(found, queries=queries[found.positives().counts > 0])
+    right = len(database) == protocol.database and len(found.queries) in protocol.queries
+    if not right and not allow_partial:
+        wanted = " or ".join(f"{count:,}" for count in protocol.queries)
+        raise PhotoError(
+            f"{name} has {protocol.database:,} database photos and {wanted} queries, but {path} "
+            f"gives {len(database):,} and {len(found.queries):,}; complete the download, or pass "
+            "--allow-partial (allow_partial=True) and name the numbers with the result"
+        )
+    return found
+
+
+def _folder(path: Path, *names: str) -> Path:
+    """The first of several folders that is there."""
+    for name in names:
+        if (path / name).is_dir():
+            return path / name
+    raise PhotoError(f"{path} has none of {', '.join(names)}; give the data set's own folder")
+
+
+def _sfxl(queries: str) -> Callable[[Path], tuple[Photos, Photos]]:
+    def read(path: Path) -> tuple[Photos, Photos]:
+        test = _folder(path, "processed/test", "test", ".")
+        return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, queries))
+
+    return read
+
+
+def _pitts30k(path: Path) -> tuple[Photos, Photos]:
+    test = _folder(path, "images/test", "test", ".")
+    return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, "queries"))
+
+
+def _msls(subtask: str | None) -> Callable[[Path], tuple[Photos, Photos]]:
+    def read(path: Path) -> tuple[Photos, Photos]:
+        root = _folder(path, "train_val", ".")
+        cities = [city for city in MSLS_VAL if (root / city).is_dir()]
+        if not cities:
+            raise PhotoError(f"{path} holds neither cph nor sf; give the folder of MSLS")
+        return (
+            msls.read(root, cities=cities, part="database", subtask=subtask),
+            msls.read(root, cities=cities, part="query", subtask=subtask),
+        )
+
+    return read
+
+
+def _nordland(path: Path) -> tuple[Photos, Photos]:
+    test = _folder(path, "images/test", "test", ".")
+    database = nordland.read(_folder(test, "database", "ref", "reference"))
+    return database, nordland.read(_folder(test, "queries", "query"))
+
+
+def _nordland_tenth(path: Path) -> tuple[Photos, Photos]:
+    """Every tenth frame is a query; where they are numbered among themselves, count in tens."""
+    database, queries = _nordland(path)
+    frame = queries.column("frame")
+    if len(queries) > 1 and frame.max() - frame.min() == len(queries) - 1:
+        at = queries.table.column_names.index("frame")
+        queries = Photos(queries.table.set_column(at, "frame", [10 * frame]), queries.skipped)
+    return database, queries
+
+
+PROTOCOLS = {
+    "sfxl-v1": Protocol(_sfxl("queries_v1"), 2_805_840, (1000,), about="SF-XL, Flickr queries"),
+    "sfxl-v2": Protocol(_sfxl("queries_v2"), 2_805_840, (598,), about="SF-XL, phone queries"),
+    "msls-val-740": Protocol(
+        _msls("all"), 18_871, (740,), only_findable=True,
+        about="MSLS cph and sf, official: subtask all, no panoramas, queries with a positive",
+    ),
+    "msls-val-all": Protocol(
+        _msls(None), 18_871, (11_084, 11_120),
+        about="MSLS cph and sf, every query as VPR-datasets-downloader writes them",
+    ),
+    "pitts30k-test": Protocol(_pitts30k, 10_000, (6816,), about="Pittsburgh, test split"),
+    "nordland-1f": Protocol(
+        _nordland_tenth, 27_592, (2760,), frames=1,
+        about="VPR-Bench, GSV-Cities, SALAD, BoQ: winter searched with every tenth summer frame",
+    ),
+    "nordland-2f": Protocol(_nordland, 3450, (3450,), frames=2, about="SelaVPR's Nordland-test"),
+    "nordland-10f": Protocol(
+        _nordland, 27_592, (27_592,), frames=10,
+        about="Patch-NetVLAD, VPR-datasets-downloader: summer searched with winter",
+    ),
+}  # fmt: skip
