@@ -335,7 +335,7 @@ def test_a_place_nobody_counted_is_treated_as_the_rarest_one(stranger: int) -> N
     [
         (lambda: ev.build_loss("triplet", mining="hardest"), "did you mean 'hard'"),
         (lambda: ev.Sare(temperature=0.0), "temperature is 0.0"),
-        (lambda: ev.MultiSimilarity()(torch.zeros(3), torch.zeros(3)), "pass \\(B, D\\)"),
+        (lambda: ev.MultiSimilarity()(torch.zeros(3), torch.zeros(3)), "pass \\(B, D\\) and"),
         (
             lambda: ev.MultiSimilarity()(torch.zeros(2, 3), torch.zeros(2), [torch.zeros(1)] * 2),
             "indices_tuple holds 2 arrays",

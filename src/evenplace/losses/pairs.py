@@ -11,20 +11,13 @@ nobody counted and is treated as the rarest one.
 from functools import partial
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from evenplace.errors import SettingError
 
 from .prior import Counts, PriorLoss, class_weights, logit_offsets
-from .similarity import (
-    IndicesTuple,
-    find_pairs,
-    list_pairs,
-    mine_pairs,
-    of_places,
-    similarities,
-)
+from .pull_push import PullPush, anchor_losses
+from .similarity import IndicesTuple, list_pairs, of_places, similarities
 
 
 def multi_similarity(
@@ -48,14 +41,12 @@ def multi_similarity(
     that epsilon of being confused, from the same cosines.  Anchors without pairs count as 0 in
     the mean; no pairs at all give 0.
     """
-    s = similarities(descriptors)  # (B, B)
-    pairs = find_pairs(labels, indices_tuple)
-    if mining is not None and indices_tuple is None:
-        pairs = mine_pairs(s, pairs, mining)
-    pushed = s if offsets is None else s - of_places(offsets, labels).to(s.dtype)
-    pull = _log_one_plus_sum(-gamma_p * (s - tau), pairs.positive) / gamma_p  # (B,)
-    push = _log_one_plus_sum(gamma_n * (pushed - tau), pairs.negative) / gamma_n
-    return _anchor_mean(pull + push, labels, weights)
+    how = PullPush(gamma_p, gamma_n, tau, mining)
+    shift = None if offsets is None else of_places(offsets, labels)  # (B,)
+    losses = anchor_losses(descriptors, labels, indices_tuple, how, shift)
+    if weights is not None:
+        losses = losses * of_places(weights, labels).to(losses.dtype)
+    return losses.sum() / max(len(losses), 1)
 
 
 def low_visit_bias_pairs(
@@ -108,7 +99,7 @@ def contrastive(
     squared = False is pytorch-metric-learning's.
     """
     first, positives, second, negatives = list_pairs(labels, indices_tuple)
-    d = distances(similarities(descriptors))  # (B, B)
+    d = distances(similarities(descriptors, labels))  # (B, B)
     apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
     w = None if weights is None else of_places(weights, labels).to(d.dtype)  # (B,)
     near = _hinge_mean(d[first, positives] - pos_margin, first, squared, w)
@@ -118,19 +109,6 @@ def contrastive(
 def distances(similarity: Tensor) -> Tensor:
     """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), flat where they meet."""
     return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
-
-
-def _log_one_plus_sum(exponents: Tensor, mask: Tensor) -> Tensor:
-    """log(1 + sum of e^x over the masked entries of each row), (B, B) -> (B,)."""
-    kept = exponents.masked_fill(~mask, -torch.inf)
-    one = torch.zeros_like(kept[:, :1])
-    return torch.logsumexp(torch.cat([kept, one], dim=1), dim=1)
-
-
-def _anchor_mean(losses: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
-    if weights is not None:
-        losses = losses * of_places(weights, labels).to(losses.dtype)
-    return losses.sum() / max(len(losses), 1)
 
 
 def _hinge_mean(excess: Tensor, anchors: Tensor, squared: bool, w: Tensor | None) -> Tensor:

@@ -45,7 +45,7 @@ def triplet(
     The mean is over triplets that violate it, as in pytorch-metric-learning.  Triplets: each
     anchor's farthest positive and nearest negative (`hard`), `all`, or `indices_tuple`'s.
     """
-    s = similarities(descriptors)  # (B, B)
+    s = similarities(descriptors, labels)  # (B, B)
     if indices_tuple is None and mining == "hard":
         found = hardest_triplets(s, find_pairs(labels))
     else:
@@ -75,7 +75,7 @@ def sare(
 
     temperature = 0.5 is the Gaussian kernel of the SARE paper, since d^2 = 2 - 2s.
     """
-    s = similarities(descriptors)  # (B, B)
+    s = similarities(descriptors, labels)  # (B, B)
     found = find_triplets(labels, indices_tuple)
     pushed = s if offsets is None else s - of_places(offsets, labels).to(s.dtype)
     gap = pushed[found.anchors, found.negatives] - s[found.anchors, found.positives]  # (T,)
