@@ -23,6 +23,7 @@ class Camera:
     height: float = 1.7
     field: float = 75.0  # degrees from the left edge to the right
     pitch: float = 6.0  # degrees by which the centre of the picture is above the horizon
+    exposure: float = 1.0
 
     def focal(self, size: int) -> float:
         """The focal length in pixels of a picture `size` pixels wide."""

@@ -100,4 +100,4 @@ def smooth_noise(
 ) -> NDArray[np.float32]:
     """Cloudy noise in -1..1 with about `cells` bumps; size and cells: (columns, rows)."""
     seeds = rng.uniform(-1, 1, (max(2, cells[1]), max(2, cells[0]))).astype(np.float32)
-    return np.asarray(Image.fromarray(seeds).resize(size, Image.Resampling.BICUBIC), np.float32)
+    return np.array(Image.fromarray(seeds).resize(size, Image.Resampling.BICUBIC), np.float32)

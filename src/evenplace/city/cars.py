@@ -44,6 +44,7 @@ class Face:
     colour: Colour | None
     gain: float
     lid: bool = False
+    fine: bool = False  # left out when the car is far
 
 
 class _Shape:
@@ -54,11 +55,17 @@ class _Shape:
         self.faces: list[Face] = []
 
     def face(
-        self, points: list[Point], colour: Colour | None, gain: float, *, lid: bool = False
+        self,
+        points: list[Point],
+        colour: Colour | None,
+        gain: float,
+        *,
+        lid: bool = False,
+        fine: bool = False,
     ) -> None:
         first = len(self.points)
         self.points += points
-        self.faces.append(Face(first, len(self.points), colour, gain, lid))
+        self.faces.append(Face(first, len(self.points), colour, gain, lid, fine))
 
     def prism(self, low: Box, high: Box, colour: Colour | None) -> None:
         """A box that narrows upwards."""
@@ -79,7 +86,7 @@ class _Shape:
                  0.33 + radius * float(np.sin(turn)))
                 for turn in turns
             ]  # fmt: skip
-            self.face(ring, colour, 0.9)
+            self.face(ring, colour, 0.9, fine=colour == HUB)
 
     def lamps(self, rear: float, front: float, half: float) -> None:
         """Head lamps, tail lamps and number plates."""
@@ -87,10 +94,11 @@ class _Shape:
             y0, y1 = sorted((side * (half - 0.08), side * (half - 0.42)))
             ahead = [(front, y0, 0.58), (front, y1, 0.58), (front, y1, 0.72), (front, y0, 0.72)]
             behind = [(rear, y1, 0.58), (rear, y0, 0.58), (rear, y0, 0.76), (rear, y1, 0.76)]
-            self.face(ahead, HEAD, 1.0)
-            self.face(behind, TAIL, 1.0)
+            self.face(ahead, HEAD, 1.0, fine=True)
+            self.face(behind, TAIL, 1.0, fine=True)
         for x, y in ((front, -0.26), (rear, 0.26)):
-            self.face([(x, y, 0.42), (x, -y, 0.42), (x, -y, 0.53), (x, y, 0.53)], PLATE, 0.9)
+            plate = [(x, y, 0.42), (x, -y, 0.42), (x, -y, 0.53), (x, y, 0.53)]
+            self.face(plate, PLATE, 0.9, fine=True)
 
 
 @lru_cache(maxsize=4)
@@ -131,7 +139,10 @@ def draw_car(
     shadow = _project(easel, slot, _shadow(points))
     easel.polygon([value for corner in shadow for value in corner], (14, 14, 18), shadow=True)
     pixels = _project(easel, slot, points)
+    far = abs(pixels[0][0] - pixels[2][0]) + abs(pixels[0][1] - pixels[-1][1]) < 24
     for face in faces:
+        if far and face.fine:
+            continue
         corners = pixels[face.first : face.last]
         if _area(corners) <= 0:
             continue

@@ -43,6 +43,8 @@ class Ground:
 
     quads: NDArray[np.float64]
     codes: NDArray[np.int64]
+    middles: NDArray[np.float64]  # (Q, 2)
+    reach: NDArray[np.float64]  # (Q,) metres at which the middle is too far to show
 
 
 def lay_ground(town: Town) -> Ground:
@@ -57,7 +59,11 @@ def lay_ground(town: Town) -> Ground:
             quads.append((_strip(street, -half, half, margin=half), code))
     for street in town.streets:
         quads += [(quad, PAINT) for quad in _markings(street)]
-    return Ground(np.stack([quad for quad, _ in quads]), np.array([code for _, code in quads]))
+    corners = np.stack([quad for quad, _ in quads])
+    codes = np.array([code for _, code in quads])
+    middles = corners.mean(axis=1)
+    radii = np.hypot(*(corners - middles[:, None]).transpose(2, 0, 1)).max(axis=1)
+    return Ground(corners, codes, middles, radii + np.where(codes == PAINT, 45.0, REACH))
 
 
 def _strip(street: Street, right: float, left: float, *, margin: float) -> NDArray[np.float64]:
@@ -94,13 +100,16 @@ def paint_codes(ground: Ground, camera: Camera, size: int) -> NDArray[np.uint8]:
     """The code of the ground at every pixel, as if nothing stood on it; (size, size)."""
     picture = Image.new("L", (size, size), FIELD)
     brush = ImageDraw.Draw(picture)
-    seen = camera.see(ground.quads)  # (Q, 4, 2)
+    east = ground.middles[:, 0] - camera.east
+    north = ground.middles[:, 1] - camera.north
+    near = np.flatnonzero(np.hypot(east, north) < ground.reach)
+    codes = ground.codes[near].tolist()
+    seen = camera.see(ground.quads[near])  # (Q, 4, 2)
     ahead = seen[:, :, 1] > NEAR
     edge = float(np.tan(np.radians(camera.field / 2)))
     left = (seen[:, :, 0] < -edge * seen[:, :, 1]).all(axis=1)
     right = (seen[:, :, 0] > edge * seen[:, :, 1]).all(axis=1)
-    close = seen[:, :, 1].min(axis=1) < np.where(ground.codes == PAINT, 60.0, REACH)
-    visible = ahead.any(axis=1) & ~left & ~right & close
+    visible = ahead.any(axis=1) & ~left & ~right
     whole = np.asarray(ahead.all(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         pixels = camera.project(seen, 0.0, size)
@@ -110,7 +119,7 @@ def paint_codes(ground: Ground, camera: Camera, size: int) -> NDArray[np.uint8]:
         else:
             cut = _cut(seen[index])
             outline = camera.project(cut, 0.0, size).ravel().tolist()
-        brush.polygon(outline, fill=int(ground.codes[index]))
+        brush.polygon(outline, fill=codes[index])
     return np.asarray(picture)
 
 

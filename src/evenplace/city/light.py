@@ -26,7 +26,6 @@ class Day:
     haze: float  # metres over which contrast falls to 1/e
     lit_windows: float  # share of panes with a lamp behind them
     lamps: float  # light of the street lamps
-    exposure: float = 1.0
 
     @property
     def sun_direction(self) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from evenplace.city.style import draw_style
 Array = NDArray[np.float64]
 
 LINES = 7  # streets each way
+MARGIN = 30.0  # metres round the streets, for the outermost houses
 WIDTHS = {"avenue": 21.0, "street": 13.5, "lane": 8.0, "edge": 0.0}
 PAVEMENTS = {"avenue": 4.2, "street": 2.6, "lane": 1.3}
 
@@ -93,6 +94,7 @@ def plan_town(seed: int) -> Town:
             corners = _inset(_quad(crossings, i, j), [WIDTHS[kind] / 2 for kind in kinds])
             blocks.append(Block(corners, uses[i, j]))
             buildings += _build(rng, corners, kinds, uses[i, j])
+    buildings += _ring(rng, crossings)
     return Town(
         seed=seed,
         streets=streets,
@@ -101,7 +103,7 @@ def plan_town(seed: int) -> Town:
         trees=_plant(rng, streets, blocks),
         lamps=_lamps(streets),
         kerbs=_kerbs(streets),
-        extent=float(crossings.max()),
+        extent=float(crossings.max()) + MARGIN,
     )
 
 
@@ -120,7 +122,7 @@ def _crossings(rng: np.random.Generator) -> Array:
     turn = rng.uniform(0.08, 0.3)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     turned = nodes @ rotation.T
-    placed: Array = turned - turned.min(axis=(0, 1))
+    placed: Array = turned - turned.min(axis=(0, 1)) + MARGIN
     return placed
 
 
@@ -179,6 +181,22 @@ def _build(
     return found
 
 
+def _ring(rng: np.random.Generator, nodes: Array) -> list[Building]:
+    """Houses round the town that face it, so that streets end in a facade and not in a field."""
+    last = LINES + 1
+    rim = [nodes[i, 0] for i in range(last)] + [nodes[last, j] for j in range(last)]
+    rim += [nodes[i, last] for i in range(last, 0, -1)] + [nodes[0, j] for j in range(last, 0, -1)]
+    corners = np.stack(rim)
+    middles = 0.5 * (corners + np.roll(corners, -1, axis=0))
+    found: list[Building] = []
+    for start, end in zip(middles, np.roll(middles, -1, axis=0), strict=True):
+        along = (end - start) / np.hypot(*(end - start))
+        outward = np.array([along[1], -along[0]])
+        quad = np.stack([end, start, start + 40 * outward, end + 40 * outward]) + 9 * outward
+        found += fill_edge(rng, quad, 0, "street", draw_style)
+    return found
+
+
 def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[Block]) -> Array:
     rows = []
     for street in streets:
@@ -192,7 +210,7 @@ def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[B
                     spot = street.start + place * street.along + offset * street.left
                     rows.append([*spot, rng.uniform(5, 8.5), rng.random()])
     for block in blocks:
-        count = {"park": 34, "square": 12, "built": 4}[block.use]
+        count = {"park": 34, "square": 12, "built": 2}[block.use]
         weights = rng.dirichlet(np.ones(4) * 1.2, count)
         centre = block.corners.mean(axis=0)
         for spot in weights @ block.corners:

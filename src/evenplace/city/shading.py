@@ -1,18 +1,26 @@
-"""A day's light on walls, roofs, panes of glass and wet ground."""
+"""A day's light on walls, roofs, panes of glass and the ground.
+
+Colours leave here packed: red, green, blue and a spare byte in one word a pixel.
+"""
 
 # P pixels of one kind · keys number a layer and a column
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.city.canvas import SHOP_GLASS
+from evenplace.city.camera import Camera
+from evenplace.city.canvas import SHOP_GLASS, smooth_noise
+from evenplace.city.ground import ground_palette
 from evenplace.city.light import Day
 from evenplace.city.sky import Shadows
 from evenplace.city.view import View
 from evenplace.city.walls import Layers, Walls
 
 Float = NDArray[np.float32]
-Int = NDArray[np.int32]
+Keys = NDArray[np.int32]
+Texels = NDArray[np.uint32]
+
+LAMP = (1.0, 0.8, 0.5)  # colour of street lamps
 
 
 class Light:
@@ -21,60 +29,82 @@ class Light:
     def __init__(
         self, day: Day, walls: Walls, layers: Layers, view: View, shadows: Shadows
     ) -> None:
-        self.day = day
+        self.day, self._glow = day, window_glow(day)
         outward = walls.outward[layers.wall]
-        flat = float(np.cos(np.radians(day.sun_height)))
-        towards = np.array(day.sun_direction) * flat
-        self.facing = np.maximum((outward @ towards), 0).ravel().astype(np.float32)
+        towards = np.array(day.sun_direction) * float(np.cos(np.radians(day.sun_height)))
+        facing = np.maximum(outward @ towards, 0).ravel()
         right, ahead = view.camera.axes()
         depth = np.minimum(layers.depth, 1e4)
-        east = (
-            view.camera.east + depth * (ahead[0] + view.across * right[0]) + 1.8 * outward[..., 0]
-        )
-        north = (
-            view.camera.north + depth * (ahead[1] + view.across * right[1]) + 1.8 * outward[..., 1]
-        )
-        self.shade = shadows.reach(east, north).ravel()
+        spot = [
+            start + depth * (ahead[axis] + view.across * right[axis]) + 1.8 * outward[..., axis]
+            for axis, start in enumerate((view.camera.east, view.camera.north))
+        ]
+        shade = shadows.reach(spot[0], spot[1]).ravel()
+        self._depth = depth.ravel().astype(np.float32)
+        self._height = view.camera.height
         self.fade = np.exp(-depth.ravel() / day.haze).astype(np.float32)
-        side = np.sqrt(1 + (outward @ np.array([0.6, 0.8])) * 0.16)
-        self.side = side.ravel().astype(np.float32)
-        self.glow = _window_glow(day)
+        side = np.sqrt(1 + (outward @ np.array([0.6, 0.8])) * 0.16).ravel()
+        self._sky = (self.fade * side).astype(np.float32)
+        self._facing = facing.astype(np.float32)
+        self._sun = (self.fade * facing).astype(np.float32)
+        # share of the sun at slope m: clip(low + 1.6 depth m, 0, 1), half a metre of penumbra
+        self._low = ((self._height - shade) * 1.6 + 0.5).astype(np.float32)
 
-    def on_walls(self, texels: NDArray[np.uint32], key: Int, z: Float) -> Float:
-        """Light wall texels (P,) at heights z: sky light, sun where no shadow reaches, lamps."""
+    def on_walls(self, texels: Texels, key: Keys, upward: Float) -> Texels:
+        """Light wall texels (P,): sky light, sun where no shadow reaches, lamps at night."""
         day = self.day
         parts = texels.view(np.uint8).reshape(-1, 4)
-        fade = self.fade[key]
-        sky = fade * self.side[key] * (1 / 255)
-        sun = np.clip((z - self.shade[key]) * 1.6 + 0.5, 0, 1) * self.facing[key]
-        sun *= fade * (1 / 255)
-        lamps = fade * (day.lamps / 255) * np.exp(-(((z - 3.5) / 4.5) ** 2)) if day.lamps else None
-        out = np.empty((len(key), 3), np.float32)
-        for channel in range(3):
-            light = sky * day.ambient[channel] + sun * day.sun[channel]
-            if lamps is not None:
-                light += lamps * (1.0, 0.8, 0.5)[channel]
-            out[:, channel] = parts[:, channel] * light + day.skyline[channel] * (1 - fade)
+        fade, sky = self.fade.take(key), self._sky.take(key)
+        sun = self._low.take(key) + 1.6 * self._depth.take(key) * upward
+        np.clip(sun, 0, 1, out=sun)
+        sun *= self._sun.take(key)
+        haze = (1 - fade) * 255
+        lamps = self._lamps(key, upward) * fade if day.lamps else None
         glass = np.flatnonzero(parts[:, 3])
-        out[glass] += self.glow[parts[glass, 3]] * fade[glass, None]
-        return out
+        out = np.empty_like(parts)
+        for channel in range(3):
+            light = sky * np.float32(day.ambient[channel])
+            light += sun * np.float32(day.sun[channel])
+            if lamps is not None:
+                light += lamps * np.float32(LAMP[channel])
+            light *= parts[:, channel]
+            light += haze * np.float32(day.skyline[channel])
+            light[glass] += self._glow[parts[glass, 3], channel] * fade[glass]
+            out[:, channel] = np.minimum(light, 255)
+        return out.view(np.uint32)[:, 0]
 
-    def on_roofs(self, texels: NDArray[np.uint32], key: Int) -> Float:
+    def _lamps(self, key: Keys, upward: Float) -> Float:
+        """Lamps light a wall best a little under their own height."""
+        z = self._height + upward * self._depth.take(key)
+        near: Float = np.float32(self.day.lamps) * np.exp(-(((z - 3.5) / 4.5) ** 2))
+        return near
+
+    def on_roofs(self, texels: Texels, key: Keys) -> Texels:
         """Light roof texels: more sky than a wall, snow when it lies."""
         day = self.day
-        colours = texels.view(np.uint8).reshape(-1, 4)[:, :3].astype(np.float32) / 255
+        colours = texels.view(np.uint8).reshape(-1, 4).astype(np.float32)
         if day.ground == "snow":
-            colours = 0.25 * colours + 0.66
+            colours = 0.25 * colours + 168
         up = float(np.sin(np.radians(day.sun_height)))
-        sun = (0.7 * self.facing + 0.6 * up)[key, None]
-        light = np.array(day.ambient, np.float32) * 1.05 + np.array(day.sun, np.float32) * sun
+        sun = (0.7 * self._facing[key] + 0.6 * up)[:, None]
+        light = tone(day.ambient) * 1.05 + tone(day.sun) * sun
         fade = self.fade[key, None]
-        lit: Float = colours * light * fade + np.array(day.skyline, np.float32) * (1 - fade)
-        return lit
+        return pack(colours * light * fade + tone(day.skyline) * 255 * (1 - fade))
 
 
-def _window_glow(day: Day) -> Float:
-    """What each pane adds: the sky it mirrors, or the lamp behind it; (256, 3)."""
+def tone(colour: tuple[float, float, float]) -> Float:
+    """A colour with its spare byte, (4,)."""
+    return np.array([*colour, 0], np.float32)
+
+
+def pack(colours: Float) -> Texels:
+    """Colours (..., 4) in 0..255 as one word each, (...)."""
+    limited = np.clip(colours, 0, 255).astype(np.uint8)
+    return limited.view(np.uint32)[..., 0]
+
+
+def window_glow(day: Day) -> Float:
+    """What each pane adds: the sky it mirrors, or the lamp behind it; (256, 3) in 0..255."""
     rng = np.random.default_rng([day.number, 7])
     mirrored = 0.10 * (np.array(day.zenith) + np.array(day.skyline))
     glow = np.ones((256, 3)) * mirrored * rng.uniform(0.5, 1.6, (256, 1))
@@ -84,15 +114,67 @@ def _window_glow(day: Day) -> Float:
     warm = np.array([0.78, 0.6, 0.34]) * rng.uniform(0.55, 1.0, (256, 1))
     glow[lit] = warm[lit] * (1.0 if day.note != "day" else 0.45)
     glow[0] = 0
-    return glow.astype(np.float32)
+    scaled: Float = (255 * glow).astype(np.float32)
+    return scaled
 
 
-def mirror(colours: Float, frame: Float, codes: NDArray[np.uint8], view: View, first: int) -> None:
+class GroundLight:
+    """A day's light on the ground of a town; the stone's grain is the same on every day."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng([seed, 6])
+        fine = smooth_noise(rng, (256, 256), (128, 128))
+        patches = smooth_noise(rng, (256, 256), (20, 20))
+        self._grain = (0.06 * fine).ravel().astype(np.float32)
+        self._patches = (0.07 * patches).ravel().astype(np.float32)
+
+    def colour(
+        self, codes: NDArray[np.uint8], view: View, day: Day, shadows: Shadows, first: int
+    ) -> Float:
+        """Colours (rows, W, 4) of the ground from row `first` on.
+
+        Sun and grain vary slowly and are computed for every other pixel.
+        """
+        camera = view.camera
+        depth = camera.height / -view.upward[first:]
+        sun, grain = self._gains(camera, view, depth[::2], shadows)
+        sun *= np.float32(np.sin(np.radians(day.sun_height)) * 1.15)
+        sun = sun.repeat(2, axis=0).repeat(2, axis=1)[: len(codes)]
+        grain = grain.repeat(2, axis=0).repeat(2, axis=1)[: len(codes)]
+        fade = np.exp(-depth / day.haze).astype(np.float32)[:, None]
+        grain *= fade
+        palette = ground_palette(day) * np.float32(255)
+        out = np.zeros((*codes.shape, 4), np.float32)
+        for channel in range(3):
+            steady = np.float32(day.ambient[channel] + 0.9 * day.lamps * LAMP[channel])
+            light = sun * np.float32(day.sun[channel]) + steady
+            light *= grain
+            light *= palette[:, channel].take(codes)
+            light += (1 - fade) * np.float32(255 * day.skyline[channel])
+            out[:, :, channel] = light
+        return out
+
+    def _gains(
+        self, camera: Camera, view: View, depth: Float, shadows: Shadows
+    ) -> tuple[Float, Float]:
+        right, ahead = camera.axes()
+        away, across = depth[:, None], view.across[None, ::2]
+        east = (camera.east + away * (ahead[0] + across * right[0])).astype(np.float32)
+        north = (camera.north + away * (ahead[1] + across * right[1])).astype(np.float32)
+        near = np.exp(-away / 14).astype(np.float32)
+        spots = (east * 14).astype(np.int32) & 255, (north * 14).astype(np.int32) & 255
+        wider = (east * 4).astype(np.int32) & 255, (north * 4).astype(np.int32) & 255
+        grain = 1 + self._grain.take(spots[0] * 256 + spots[1]) * near
+        grain += self._patches.take(wider[0] * 256 + wider[1]) * np.sqrt(near)
+        return shadows.sunlight(east, north), grain.astype(np.float32)
+
+
+def mirror(colours: Float, frame: Texels, view: View, first: int) -> None:
     """Let a wet ground mirror what stands above the horizon, more so the farther it is."""
     horizon = view.camera.horizon(view.wide)
     rows = np.clip(2 * horizon - np.arange(first, view.wide), 0, horizon - 1).astype(int)
-    slope = -view.upward[first:]
-    share = (0.12 + 0.4 * np.exp(-slope / 0.12))[:, None, None]
-    blurred = 0.5 * (frame[rows] + frame[np.clip(rows - 9, 0, None)])
+    share = (0.12 + 0.4 * np.exp(view.upward[first:] / 0.12)).astype(np.float32)[:, None, None]
+    above = frame.view(np.uint8).reshape(view.wide, view.wide, 4)
+    blurred = above[rows].astype(np.float32) + above[np.clip(rows - 9, 0, None)]
     colours *= 1 - share
-    colours += share * blurred
+    colours += (0.5 * share) * blurred

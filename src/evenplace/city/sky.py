@@ -16,7 +16,7 @@ TOP = 1.9  # tangent of the highest elevation in it
 
 
 def draw_sky(day: Day, seed: int) -> Float:
-    """Draw the panorama of a day, (ABOVE, AROUND, 3) in 0..1; its last row is the horizon."""
+    """Draw the panorama of a day, (ABOVE, AROUND, 4) in 0..255; its last row is the horizon."""
     rng = np.random.default_rng([seed, 2, day.number])
     upward = np.linspace(TOP, 0, ABOVE, dtype=np.float32)
     mix = np.exp(-upward / 0.42)[:, None, None]
@@ -24,9 +24,10 @@ def draw_sky(day: Day, seed: int) -> Float:
     cover = _clouds(rng, upward, day.clouds)[:, :, None]
     bright = np.array(day.skyline) * (1.12 if day.note == "day" else 0.8)
     shaded = 0.5 * (bright + np.array(day.zenith)) * 0.94
-    under = smooth_noise(rng, (AROUND, ABOVE), (48, 30))[:, :, None] * 0.5 + 0.5
+    under = _closed(smooth_noise(rng, (AROUND, ABOVE), (48, 30)))[:, :, None] * 0.5 + 0.5
     sky = sky * (1 - cover) + cover * (bright * under + shaded * (1 - under))
-    return _hills(sky.astype(np.float32), day, seed).clip(0, 1)
+    sky = _hills(sky.astype(np.float32), day, seed)
+    return np.concatenate([255 * sky, np.zeros_like(sky[:, :, :1])], axis=2)
 
 
 def _clouds(rng: np.random.Generator, upward: Float, cover: float) -> Float:
@@ -34,12 +35,18 @@ def _clouds(rng: np.random.Generator, upward: Float, cover: float) -> Float:
     field = np.zeros((ABOVE, AROUND), np.float32)
     for octave, weight in enumerate((0.55, 0.27, 0.13, 0.07)):
         field += weight * smooth_noise(rng, (AROUND, ABOVE), (9 << octave, 12 << octave))
-    blend = np.linspace(0, 1, 120, dtype=np.float32)
-    field[:, :120] = field[:, :120] * blend + field[:, -120:][:, ::-1] * (1 - blend)
+    field = _closed(field)
     squeezed = ABOVE - 1 - ((ABOVE - 1) * (upward / TOP) ** 0.6).astype(int)
     edge = 0.55 - 1.1 * cover
     cover_all: Float = np.clip((field[squeezed] - edge) * 3.2, 0, 0.94)
     return cover_all
+
+
+def _closed(field: Float) -> Float:
+    """Make the panorama's first column follow its last."""
+    blend = np.linspace(0, 1, 120, dtype=np.float32)
+    field[:, :120] = field[:, :120] * blend + field[:, -120:][:, ::-1] * (1 - blend)
+    return field
 
 
 def _hills(sky: Float, day: Day, seed: int) -> Float:

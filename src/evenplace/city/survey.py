@@ -187,7 +187,8 @@ def _camera(
         heading=float(round(heading) % 360),
         height=round(float(rng.uniform(1.6, 2.4)), 1),
         field=field,
-        pitch=float(round(rng.uniform(6, 6 + 5 * shake))),
+        pitch=float(round(rng.uniform(8, 8 + 5 * shake))),
+        exposure=round(float(rng.uniform(1 - 0.14 * shake, 1 + 0.14 * shake)), 2),
     )
 
 
@@ -198,19 +199,24 @@ def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Float) -> 
     for _ in range(60):
         spot = here + rng.normal(0, 3.2, 2)
         close = np.hypot(*(taken - spot).T).min() < 24
-        if close and _on_street(town, spot):
+        if close and _clear_view(town, spot, heading) > 5.5:
             break
     else:
         spot = here
     return _camera(rng, spot, heading, field=float(rng.uniform(62, 78)), shake=1.6)
 
 
-def _on_street(town: Town, spot: Float) -> bool:
+def _clear_view(town: Town, spot: Float, heading: float) -> float:
+    """Metres ahead of a spot before the houses of its street; 0 off the streets."""
     start, along, length, half = _lanes(town.seed)
     away = spot - start
     ahead = (away * along).sum(axis=1)
-    aside = np.abs(away[:, 0] * along[:, 1] - away[:, 1] * along[:, 0])
-    return bool(((ahead >= 0) & (ahead <= length) & (aside < half - 1.0)).any())
+    aside = away[:, 0] * along[:, 1] - away[:, 1] * along[:, 0]  # to the right of the middle
+    on = (ahead >= 0) & (ahead <= length) & (np.abs(aside) < half - 1.0)
+    look = np.array([np.sin(np.radians(heading)), np.cos(np.radians(heading))])
+    drift = look[0] * along[:, 1] - look[1] * along[:, 0]
+    room = half - aside * np.sign(drift)
+    return float(np.where(on, room / np.maximum(np.abs(drift), 1e-3), 0).max())
 
 
 @lru_cache(maxsize=4)

@@ -15,17 +15,17 @@ from evenplace.city.cars import draw_car
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
 from evenplace.city.style import Colour
-from evenplace.city.trees import VARIETIES, tree_sprite
+from evenplace.city.trees import VARIETIES, tree_sprites
 
 Float = NDArray[np.float32]
 
 SHADOW = 128
 # nearest and farthest depth at which a thing is painted, and half its width, in metres
 BOUNDS = {
-    "car": (3.6, 75.0, 2.4),
-    "tree": (2.2, 110.0, 2.6),
+    "car": (3.6, 60.0, 2.4),
+    "tree": (4.5, 70.0, 2.6),
     "lamp": (1.3, 45.0, 0.3),
-    "person": (1.3, 45.0, 0.4),
+    "person": (2.5, 45.0, 0.4),
 }
 COATS: list[Colour] = [(60, 66, 84), (120, 58, 52), (70, 84, 66), (150, 140, 124), (44, 44, 48),
                        (176, 150, 96), (88, 98, 120)]  # fmt: skip
@@ -45,8 +45,9 @@ class Things:
         self.cars = town.kerbs[parked]
         self.makes = rng.integers(2**31, size=len(self.cars))
         self.trees, self.lamps = town.trees, town.lamps
+        snow, (red, green, blue) = day.ground == "snow", self.light.tolist()
         self.sprites = [
-            tree_sprite(variety, day.season, day.ground == "snow", tuple(self.light.tolist()))
+            tree_sprites(variety, day.season, snow, (red, green, blue))
             for variety in range(VARIETIES)
         ]
         self.people = _walkers(rng, town)
@@ -169,9 +170,13 @@ class Easel:
         box = (self._column - wide, self._row - flat, self._column + wide, self._row + flat)
         self._brush.ellipse(box, fill=(18, 18, 24, self._number + SHADOW))
 
-    def paste(self, sprite: Image.Image, tall: float) -> None:
-        """A picture that stands on the ground facing the camera, cut to what is in view."""
+    def paste(self, sprites: list[Image.Image], tall: float) -> None:
+        """A picture that stands on the ground facing the camera, cut to what is in view.
+
+        Of the same picture in several sizes, largest first, the one that fits best is taken.
+        """
         high = tall * self._scale
+        sprite = next((one for one in sprites if one.height < 1.5 * high), sprites[-1])
         ratio = sprite.height / high
         west, north = self._column - sprite.width / ratio / 2, self._row - high
         left, top = max(0, int(west)), max(0, int(north))

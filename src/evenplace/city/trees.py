@@ -18,17 +18,26 @@ LEAVES: dict[str, list[Colour]] = {
 }
 
 
-def tree_sprite(
+def tree_sprites(
     variety: int, season: str, snow: bool, light: tuple[float, float, float]
-) -> Image.Image:
-    """One of the trees in a day's light; in winter it is bare."""
-    picture = _grow(variety, season, snow)
+) -> list[Image.Image]:
+    """One of the trees in a day's light, in four sizes, each half the one before."""
     gains = [*light, 1.0]
-    return picture.point([min(255, int(value * gain)) for gain in gains for value in range(256)])
+    table = [min(255, int(value * gain)) for gain in gains for value in range(256)]
+    full = _grow(variety, season, snow).point(table)
+    return [full, *(_shrink(full, times) for times in (2, 4, 8))]
+
+
+def _shrink(picture: Image.Image, times: int) -> Image.Image:
+    """Shrink, keeping every spot that was covered by a quarter or more."""
+    small = picture.convert("RGBa").reduce(times).convert("RGBA")
+    small.putalpha(small.getchannel("A").point([255 * (value > 64) for value in range(256)]))
+    return small
 
 
 @lru_cache(maxsize=64)
 def _grow(variety: int, season: str, snow: bool) -> Image.Image:
+    """Draw one tree in white light; in winter it is bare."""
     rng = np.random.default_rng([variety, 5])
     picture = Image.new("RGBA", (WIDE, HIGH), (0, 0, 0, 0))
     brush = ImageDraw.Draw(picture)

@@ -33,7 +33,8 @@ class View:
         right, ahead = self.camera.axes()
         outward = walls.outward[layers.wall]
         ray = ahead + self.across[:, None] * right  # (W, 2)
-        return np.abs((outward * ray).sum(axis=-1)).ravel().astype(np.float32)
+        squarely: Float = np.abs((outward * ray).sum(axis=-1)).ravel().astype(np.float32)
+        return squarely
 
     def level(self, depth: Float, density: float, slant: Float) -> Int:
         """Which density of the atlas suits pixels at a depth."""

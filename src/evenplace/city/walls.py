@@ -17,8 +17,8 @@ from evenplace.city.lots import Building
 Float = NDArray[np.float32]
 Int = NDArray[np.int64]
 
-REACH = 190.0  # metres; farther walls are lost in haze
-LAYERS = 6
+REACH = 160.0  # metres; farther walls are lost in haze
+LAYERS = 5
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def cast(walls: Walls, camera: Camera, size: int) -> Layers:
     slant[slant == 0] = 1e-6  # a ray along the wall
     along = (across * start[:, 1:] - start[:, :1]) / slant
     depth = start[:, 1:] + along * step[:, 1:]
-    depth[(along < 0) | (along > 1) | (depth < 0.3)] = np.inf
+    missed = (along < 0) | (along > 1) | (depth < 0.3)
+    np.copyto(depth, np.inf, where=missed)
     rise = (walls.height[near] - camera.height)[:, None] / depth  # tangent of the eaves
     columns = np.arange(size)
     picked, depths, places = [], [], []
@@ -84,7 +85,7 @@ def cast(walls: Walls, camera: Camera, size: int) -> Layers:
         picked.append(near[first])
         depths.append(depth[first, columns])
         places.append(along[first, columns] * walls.width[near[first]])
-        depth[rise <= rise[first, columns]] = np.inf
+        np.copyto(depth, np.inf, where=rise <= rise[first, columns])
     return _with_roofs(walls, camera, np.stack(picked), np.stack(depths), np.stack(places))
 
 

@@ -1,0 +1,40 @@
+"""From a large sharp frame to a photo: shrink, expose, add the sensor's noise."""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from evenplace.city.camera import Camera
+from evenplace.city.light import Day
+
+TILE = 512
+NOISE = {"day": 2.0, "dusk": 4.0, "night": 6.5}  # standard deviation in steps of 255
+
+
+def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> Image.Image:
+    """Make the photo of a frame of packed colours; noise differs from spot to spot."""
+    wide = len(frame)
+    picture = Image.frombuffer("RGBX", (wide, wide), frame, "raw", "RGBX", 0, 1)
+    picture = picture.resize((size, size), Image.Resampling.HAMMING).convert("RGB")
+    exposed = np.asarray(picture.point(_curve(round(camera.exposure, 2)) * 3))
+    noise = _noise(NOISE[day.note])
+    row, column = int(camera.north * 100) % TILE, int(camera.east * 100) % TILE
+    rows, columns = (np.arange(start, start + size) % TILE for start in (row, column))
+    grain = noise[rows[:, None], columns]
+    return Image.fromarray(np.clip(exposed + grain[:, :, None], 0, 255).astype(np.uint8))
+
+
+@lru_cache(maxsize=128)
+def _curve(exposure: float) -> list[int]:
+    """Brightness to brightness: linear up to 0.8, then a soft shoulder."""
+    value = np.arange(256) / 255 * exposure
+    shoulder = 0.8 + 0.2 * (1 - np.exp(-np.maximum(value - 0.8, 0) / 0.2))
+    return [int(step) for step in np.round(255 * np.where(value < 0.8, value, shoulder))]
+
+
+@lru_cache(maxsize=4)
+def _noise(strength: float) -> NDArray[np.int16]:
+    tile = np.random.default_rng(8).normal(0, strength, (TILE, TILE))
+    return np.round(tile).astype(np.int16)
