@@ -1,3 +1,41 @@
-"""EvenPlace: find where a photo was taken, on the quiet street as on the busy avenue."""
+"""EvenPlace: find where a photo was taken, on the quiet street as on the busy avenue.
+
+Names load on first use, so that importing the package is quick and does not load torch.
+"""
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "evenplace.photos": ("Photos", "read_photos"),
+    "evenplace.places": ("Grid", "GridGroups", "Places"),
+    "evenplace.city": ("draw_city",),
+    "evenplace.models.methods": ("build_model",),
+    "evenplace.training": ("Recipe", "read_recipe", "train"),
+    "evenplace.index": ("build_index", "index_descriptors", "open_index"),
+    "evenplace.search": ("Search",),
+    "evenplace.evaluation": ("compare", "evaluate"),
+    "evenplace.report.evaluation": ("write_report",),
+}
+_MODULES = {
+    "errors": "evenplace.errors",
+    "losses": "evenplace.losses",
+    "rerank": "evenplace.search.rerank",
+}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_NAMES, *_MODULES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"evenplace has no {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,9 +1,9 @@
 """A run folder: every verb reads it, adds its files, and can be repeated or replaced.
 
-    run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
-    run/index/                                                         index
-    run/scores.json  predictions.parquet                               evaluate
-    run/report/index.html                                              report
+run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
+run/index/                                                         index
+run/scores.json  predictions.parquet                               evaluate
+run/report/index.html                                              report
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evenplace.errors import RunError
-from evenplace.evaluation import Evaluation, Predictions, Scores, evaluate
+from evenplace.evaluation import Predictions, Scores, evaluate
 from evenplace.index import Index, build_index, open_index
 from evenplace.models.checkpoints import load_checkpoint
 from evenplace.models.describe import Progress
@@ -38,18 +38,28 @@ def train_run(
     spec = recipe.places
     places = Grid(spec.cell, spec.min_photos, spec.groups).partition(photos)
     network = build_network(recipe.network)
-    return train(
-        network, photos, places, recipe, run, cache_folder=cache_folder, announce=announce
-    )
+    return train(network, photos, places, recipe, run, cache_folder=cache_folder, announce=announce)
 
 
-def index_run(run: Path, database: Photos, *, announce: Announce | None = None) -> Index:
+def index_run(
+    run: Path,
+    database: Photos,
+    *,
+    cache_folder: Path | None = None,
+    announce: Announce | None = None,
+) -> Index:
     """Describe a database with the run's model and lay it out in run/index."""
     recipe, network = run_recipe(run), run_network(run)
     scale = float(recipe.loss.settings.get("scale", 30.0))
     progress = announce("describing the database") if announce else None
     return build_index(
-        network, database, run_places(run), run / "index", scale=scale, progress=progress
+        network,
+        database,
+        run_places(run),
+        run / "index",
+        scale=scale,
+        cache_folder=cache_folder,
+        progress=progress,
     )
 
 
@@ -61,7 +71,7 @@ def evaluate_run(
     heading: float | None = None,
     announce: Announce | None = None,
     **changes: str | int | bool,
-) -> Evaluation:
+) -> Scores:
     """Ask the run's index every query; keep run/scores.json and run/predictions.parquet."""
     engine = open_engine(run, **changes)
     found = evaluate(
@@ -73,7 +83,7 @@ def evaluate_run(
         progress=announce("asking the queries") if announce else None,
     )
     with whole_file(run / "scores.json", RunError) as draft:
-        draft.write_text(json.dumps(found.scores.as_dict(), indent=1))
+        draft.write_text(json.dumps(found.as_dict(), indent=1))
     found.predictions.write(run / "predictions.parquet")
     return found
 
@@ -107,8 +117,8 @@ def run_scores(run: Path) -> Scores:
     path = run / "scores.json"
     if not path.exists():
         raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {run}")
-    return Scores.from_dict(json.loads(path.read_text()))
-
-
-def run_predictions(run: Path) -> Predictions:
-    return Predictions.read(run / "predictions.parquet")
+    return Scores.from_dict(
+        json.loads(path.read_text()),
+        Predictions.read(run / "predictions.parquet"),
+        run_places(run),
+    )

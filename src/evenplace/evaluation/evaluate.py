@@ -1,32 +1,21 @@
 """Hits → scores: ask an engine every query, say how often it was right, and where.
 
-    Q queries · k hits · n shortlisted places
+Q queries · k hits · n shortlisted places
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
 from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.scores import RANKS, Latency, Recalls, Scores, first_right, recalls
+from evenplace.evaluation.scores import RANKS, Cost, Latency, Scores, first_right, summarise
 from evenplace.evaluation.truth import Truth, nearby
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.models.describe import Progress
 from evenplace.photos.table import Photos
-from evenplace.places.tiers import TIERS, query_tiers
 from evenplace.search import Asked, Hits, Search, ask_photos
 
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores, and the answers they were counted from."""
-
-    scores: Scores
-    predictions: Predictions
 
 
 def evaluate(
@@ -37,7 +26,7 @@ def evaluate(
     heading: float | None = None,
     name: str = "run",
     progress: Progress | None = None,
-) -> Evaluation:
+) -> Scores:
     """Ask every query and score the answers within `radius` metres.
 
     heading: also require the database photo to look the same way, within so many degrees.
@@ -48,37 +37,19 @@ def evaluate(
     return score(engine, queries[asked.rows], asked, Truth(radius, heading), name)
 
 
-def score(engine: Search, queries: Photos, asked: Asked, truth: Truth, name: str) -> Evaluation:
-    """Count what was right.  queries: those that were answered, in order."""
-    hits, database = asked.hits, engine.index.photos
-    right = _right(truth, queries, database, hits.rows)
-    places, tiers = query_places(engine, queries, truth.radius)
-    spots = _spots(queries)
-    first = first_right(right)
-    pool = _any_right(truth, queries, database, hits.pools)
-    by_tier = [recalls(first[tiers == t], spots[tiers == t]) for t in range(3)]
-    counts = np.where(places >= 0, engine.index.places.counts[places], 0)
-    split = query_tiers(counts)
-    scores = Scores(
-        name=name,
-        overall=recalls(first, spots),
-        head=by_tier[0],
-        middle=by_tier[1],
-        tail=by_tier[2],
-        by_query={
-            tier: recalls(first[split == t], spots[split == t]) for t, tier in enumerate(TIERS)
-        },
-        classifier=recalls(_first_centre(engine, queries, hits, truth.radius), spots),
-        pool=recalls(np.where(pool, 0, -1), spots),
-        answerable=int(truth.answerable(queries, database).sum()),
-        untiered=int((tiers < 0).sum()),
+def score(engine: Search, queries: Photos, asked: Asked, truth: Truth, name: str) -> Scores:
+    """Score answers.  queries: those that were answered, in order."""
+    cost = Cost(
+        answerable=int(truth.answerable(queries, engine.index.photos).sum()),
         skipped=len(asked.skipped),
-        pool_size=float(np.mean([len(rows) for rows in hits.pools])),
         unreachable=int((engine.labels < 0).sum()),
-        latency=_latencies(hits),
+        pool_size=float(np.mean([len(rows) for rows in asked.hits.pools])),
         index_bytes=engine.index.bytes,
+        latency=_latencies(asked.hits),
     )
-    return Evaluation(scores, _predictions(engine, queries, hits, right, places, tiers, pool))
+    return summarise(
+        name, _predictions(engine, queries, asked.hits, truth), engine.index.places, cost
+    )
 
 
 def compare(ours: Predictions, theirs: Predictions, tier: int | None = None) -> Interval:
@@ -90,9 +61,7 @@ def compare(ours: Predictions, theirs: Predictions, tier: int | None = None) -> 
     return interval(gain[chosen], ours.clusters[chosen])
 
 
-def query_places(
-    engine: Search, queries: Photos, radius: float
-) -> tuple[Rows, NDArray[np.int8]]:
+def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, NDArray[np.int8]]:
     """The place and tier of each query: its own cell, or else that of the nearest place.
 
     A query may stand just over the line of a cell nobody photographed; it then belongs to the
@@ -145,30 +114,24 @@ def _latencies(hits: Hits) -> dict[str, Latency]:
     }
 
 
-def _predictions(
-    engine: Search,
-    queries: Photos,
-    hits: Hits,
-    right: NDArray[np.bool_],
-    places: Rows,
-    tiers: NDArray[np.int8],
-    pool: NDArray[np.bool_],
-) -> Predictions:
-    names = np.array([*engine.index.photos.paths, ""], dtype=object)  # row -1 finds ""
+def _predictions(engine: Search, queries: Photos, hits: Hits, truth: Truth) -> Predictions:
+    database, known = engine.index.photos, engine.index.places
+    right = _right(truth, queries, database, hits.rows)
+    places, tiers = query_places(engine, queries, truth.radius)
+    names = np.array([*database.paths, ""], dtype=object)  # row -1 finds ""
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
         places=places,
         tiers=tiers,
+        photographed=np.where(places >= 0, known.counts[places], 0),
         clusters=_spots(queries),
         first_right=first_right(right),
-        in_pool=pool,
+        first_centre=_first_centre(engine, queries, hits, truth.radius),
+        in_pool=_any_right(truth, queries, database, hits.pools),
         confidence=hits.confidence,
         hit_paths=names[hits.rows].tolist(),
         hit_positions=engine.positions[hits.rows],
         hit_distances=hits.distances,
         hit_right=right,
     )
-
-
-__all__ = ["Evaluation", "Recalls", "compare", "evaluate", "query_places", "score"]

@@ -1,6 +1,6 @@
 """Which database photos count as right: near enough, and looking the same way if asked.
 
-    Q queries · N database photos · P pairs
+Q queries · N database photos · P pairs
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,9 @@ class Truth:
         if not self.radius > 0:
             raise SettingError(f"radius={self.radius} must be a positive number of metres")
 
-    def right(self, queries: Photos, database: Photos, asked: Rows, rows: Rows) -> NDArray[np.bool_]:
+    def right(
+        self, queries: Photos, database: Photos, asked: Rows, rows: Rows
+    ) -> NDArray[np.bool_]:
         """Whether database photo rows[i] answers query asked[i]; row -1 never does.  (P,)."""
         gap = queries.positions[asked] - database.positions[rows]
         right = np.hypot(gap[:, 0], gap[:, 1]) <= self.radius

@@ -1,6 +1,6 @@
 """Photos, or anybody's descriptors → an index, written whole or not at all.
 
-    N photos · C places · D descriptor
+N photos · C places · D descriptor
 """
 
 import hashlib
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from evenplace.errors import IndexFileError
 from evenplace.index.impostors import impostor_similarity
 from evenplace.index.layout import Index, open_index, write_manifest
-from evenplace.models.describe import Progress, describe_photos
+from evenplace.models.describe import Described, Progress, describe_photos
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
+from evenplace.training.cache import ViewSettings, cache_trunk
 
 
 def build_index(
@@ -27,10 +28,14 @@ def build_index(
     out: str | Path,
     *,
     scale: float = 30.0,
+    cache_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
-    """Describe the database with a trained network and lay it out for search."""
-    described = describe_photos(network, photos.paths, progress=progress)
+    """Describe the database with a trained network and lay it out for search.
+
+    cache_folder: where training kept the trunk's output; the photos it has need no second pass.
+    """
+    described = _describe(network, photos.paths, cache_folder, progress)
     readable = photos[described.rows]
     kept = Photos(readable.table, photos.skipped + described.skipped)
     with torch.no_grad():
@@ -92,6 +97,22 @@ def fingerprint(network: PlaceNetwork) -> str:
         digest.update(name.encode())
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def _describe(
+    network: PlaceNetwork, paths: list[str], cache_folder: Path | None, progress: Progress | None
+) -> Described:
+    if cache_folder is None:
+        return describe_photos(network, paths, progress=progress)
+    cache = cache_trunk(network, paths, ViewSettings(), cache_folder, progress)
+    rows = np.flatnonzero(cache.readable)
+    with torch.inference_mode():
+        parts = [network.eval().describe(cache.plain(part)).numpy() for part in _chunks(rows)]
+    return Described(np.concatenate(parts), rows, cache.skipped)
+
+
+def _chunks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return np.array_split(rows, max(1, len(rows) // 64))
 
 
 def _check(descriptors: NDArray[np.float32], photos: Photos) -> None:

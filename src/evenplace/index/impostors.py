@@ -1,6 +1,6 @@
 """How often a database photo looks like somewhere else: the price of being everybody's neighbour.
 
-    N photos · D descriptor
+N photos · D descriptor
 """
 
 import numpy as np
@@ -32,9 +32,7 @@ def impostor_similarity(
     return torch.cat(parts).numpy() if parts else np.empty(0, np.float32)
 
 
-def _block(
-    vectors: Tensor, spots: Tensor, rows: slice, neighbours: int, apart: float
-) -> Tensor:
+def _block(vectors: Tensor, spots: Tensor, rows: slice, neighbours: int, apart: float) -> Tensor:
     cosines = vectors[rows] @ vectors.T  # (block, N)
     cosines.masked_fill_(torch.cdist(spots[rows], spots) <= apart, -torch.inf)
     best = cosines.topk(min(neighbours, len(vectors)), dim=1).values

@@ -20,9 +20,7 @@ Confidence = Callable[[Pool, Ranking, NDArray[np.float64]], float]
 RADIUS = 25.0
 
 
-def mass(
-    pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: float = 30.0
-) -> float:
+def mass(pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: float = 30.0) -> float:
     """The share of the pool's softmax(scale · cos) that lies within 25 m of the answer.
 
     One when everything alike is here, low when look-alikes elsewhere compete.

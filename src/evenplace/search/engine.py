@@ -1,6 +1,6 @@
 """Query → hits: the classifier keeps a few places, a rule ranks their photos.
 
-    Q queries · C places · D descriptor · P candidates · n shortlisted places
+Q queries · C places · D descriptor · P candidates · n shortlisted places
 """
 
 import time
@@ -100,9 +100,7 @@ class Search:
             for path, row, distance in zip(paths, rows, found.distances[query], strict=False)
         ]
 
-    def search(
-        self, descriptors: Floats, k: int = 20, *, progress: Progress | None = None
-    ) -> Hits:
+    def search(self, descriptors: Floats, k: int = 20, *, progress: Progress | None = None) -> Hits:
         """Answer queries that are already descriptors.  descriptors: (Q, D) unit."""
         self._check(descriptors, k)
         answers: list[_Answer] = []

@@ -1,6 +1,6 @@
 """Answers: one hit for a person, arrays of hits for an evaluation.
 
-    Q queries · k hits · n shortlisted places
+Q queries · k hits · n shortlisted places
 """
 
 from dataclasses import dataclass

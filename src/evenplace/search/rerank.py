@@ -1,6 +1,6 @@
 """What ranks the photos of a shortlist.  Each rule is a small class behind one protocol.
 
-    C places · D descriptor · F frequencies · N photos · P candidates
+C places · D descriptor · F frequencies · N photos · P candidates
 """
 
 from dataclasses import dataclass, field
@@ -139,9 +139,7 @@ class CFD:
         if self.unit == "photo":
             own = spectrum.characteristic(self._descriptors[pool.rows], self._points)  # (P, F)
             amplitude = self._amplitudes[pool.places]
-            return _nearest_first(
-                spectrum.cfd(query, own, amplitude, self.alpha, phase=self.phase)
-            )
+            return _nearest_first(spectrum.cfd(query, own, amplitude, self.alpha, phase=self.phase))
         places, which = np.unique(pool.places, return_inverse=True)
         distance = spectrum.cfd(
             query, self._spectra[places], self._amplitudes[places], self.alpha, phase=self.phase

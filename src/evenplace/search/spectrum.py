@@ -53,9 +53,7 @@ def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
     return np.exp(1j * angles).astype(np.complex64)
 
 
-def place_spectra(
-    descriptors: Floats, starts: NDArray[np.int64], frequencies: Floats
-) -> Spectrum:
+def place_spectra(descriptors: Floats, starts: NDArray[np.int64], frequencies: Floats) -> Spectrum:
     """Phi_j of every place (Eq. 8): the mean over its photos, zero where it has none.
 
     descriptors: (N, D) with photos of place c in rows starts[c]:starts[c+1] -> (C, F).

@@ -1,6 +1,6 @@
 """Other views of the same photo, made on whole batches where the batch lives.
 
-    B batch · H, W pixels
+B batch · H, W pixels
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Which photos an epoch sees, in which order: the sampler decides how often a place is met.
 
-    N photos · C places
+N photos · C places
 """
 
 import numpy as np

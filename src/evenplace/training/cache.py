@@ -1,14 +1,13 @@
 """The frozen trunk's output, computed once, kept on disk, never stale.
 
-The file's name is a digest of everything the maps depend on: the trunk's weights, the photo
-files, the size, the views and their seed.  Change one and another file is made.
+A file's name tells everything its maps depend on: a digest of the trunk's weights, the photo
+files and the size, then the view and its seed.  Change one and another file is made.
 
     V views · N photos · B batch · D channels · h, w cells of the feature map
 """
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,16 @@ _BATCH = 8
 class ViewSettings:
     """Which views of each photo are kept.  View 0 is the photo as it is."""
 
-    count: int
-    augment: bool
-    flip: bool
-    seed: int
+    count: int = 1
+    augment: bool = True
+    flip: bool = False
+    seed: int = 0
+
+    def name(self, view: int) -> str:
+        """Tell one view's file from another's; the plain photo is the same under all settings."""
+        if not view or not self.augment:
+            return "plain"
+        return f"{'flip' if self.flip else 'crop'}-{self.seed}-{view}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,10 @@ class TrunkCache:
         chosen = np.stack([self.maps[view][row] for row, view in zip(rows, views, strict=True)])
         return torch.from_numpy(chosen).float().contiguous(memory_format=torch.channels_last)
 
+    def plain(self, rows: NDArray[np.int64]) -> Tensor:
+        """The maps of photos as they are, without any crop."""
+        return self.batch(rows, np.zeros(len(rows), dtype=np.int64))
+
 
 def cache_trunk(
     network: PlaceNetwork,
@@ -64,8 +73,8 @@ def cache_trunk(
     An interrupted run goes on after the last view that was finished.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    key = _digest(network, paths, views)
-    files = [folder / f"{key}-{view}.npy" for view in range(views.count)]
+    key = _digest(network, paths)
+    files = [folder / f"{key}-{views.name(view)}.npy" for view in range(views.count)]
     skipped: dict[str, str] = {}
     for view, file in enumerate(files):
         if not file.exists():
@@ -107,7 +116,7 @@ def _run_view(
             raise PhotoError(f"none of the {len(paths)} photos could be decoded: {_first(skipped)}")
         maps.flush()
         file.with_suffix(".json").write_text(json.dumps(skipped))
-        os.replace(partial, file)
+        partial.replace(file)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -120,7 +129,7 @@ def _counted(progress: Progress | None, before: int, total: int) -> Progress:
     return lambda done, _: progress(before + done, total) if progress else None
 
 
-def _digest(network: PlaceNetwork, paths: Sequence[str], views: ViewSettings) -> str:
+def _digest(network: PlaceNetwork, paths: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for stage in network.backbone.stages[: network.backbone.cut]:
         for name, tensor in stage.state_dict().items():
@@ -129,5 +138,5 @@ def _digest(network: PlaceNetwork, paths: Sequence[str], views: ViewSettings) ->
     for path in paths:
         stat = Path(path).stat()
         digest.update(f"{path}|{stat.st_size}|{stat.st_mtime_ns}\n".encode())
-    digest.update(f"{network.image_size}|{views}|{network.backbone.spec}".encode())
+    digest.update(f"{network.image_size}|{network.backbone.spec}".encode())
     return digest.hexdigest()[:24]

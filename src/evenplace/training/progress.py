@@ -36,7 +36,9 @@ def load_progress(
         head = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     prefix = "network."
-    network.load_state_dict({n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)})
+    network.load_state_dict(
+        {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}
+    )
     whole = optimiser.state_dict()
     whole["state"] = _optimiser_state(tensors)
     optimiser.load_state_dict(whole)

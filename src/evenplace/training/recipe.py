@@ -20,6 +20,7 @@ from evenplace.errors import SettingError, unknown_name
 from evenplace.models.network import NetworkSpec
 
 SAMPLERS = ("photo", "place", "sqrt")
+PRESETS = ("recommended", "paper")
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,17 @@ def read_recipe(name_or_path: str | Path) -> Recipe:
         raise SettingError(f"{path} does not exist; name a recipe or a .toml file") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{path} is not TOML ({error}); correct that line") from None
+
+
+def find_recipe(method: str, preset: str = "recommended") -> Recipe:
+    """The recipe of a method under a preset: `recommended` is NAME.toml, `paper` NAME-paper.toml.
+
+    A method that has no recipe of the paper's own (a baseline) has the same one under both.
+    """
+    if preset not in PRESETS:
+        raise unknown_name("preset", preset, PRESETS)
+    paper = f"{method}-paper"
+    return read_recipe(paper if preset == "paper" and paper in recipe_names() else method)
 
 
 def _shipped() -> Any:

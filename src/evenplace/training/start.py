@@ -25,7 +25,7 @@ def start_from_frozen(
     """Set projection and prototypes from the photos.  rows, labels: (N,) photos with a place."""
     network.eval()
     pooled = torch.cat(
-        [network.pooled(_plain(cache, rows[i : i + _CHUNK])) for i in range(0, len(rows), _CHUNK)]
+        [network.pooled(cache.plain(rows[i : i + _CHUNK])) for i in range(0, len(rows), _CHUNK)]
     )  # (N, channels)
     step = max(1, len(pooled) // _ENOUGH_FOR_PCA)
     network.project_onto_principal_axes(pooled[::step])
@@ -39,7 +39,3 @@ def place_means(descriptors: Tensor, labels: Tensor, places: int) -> Tensor:
     """Sum of each place's unit descriptors; only its direction is used.  -> (C, D)."""
     sums = torch.zeros(places, descriptors.shape[1], dtype=descriptors.dtype)
     return sums.index_add_(0, labels, descriptors)
-
-
-def _plain(cache: TrunkCache, rows: NDArray[np.int64]) -> Tensor:
-    return cache.batch(rows, np.zeros(len(rows), dtype=np.int64))

@@ -1,0 +1,60 @@
+"""The command line: one verb a file.  Here they are joined, and errors become sentences."""
+
+import sys
+
+import typer
+
+from evenplace.cli import (
+    audit,
+    city,
+    demo,
+    evaluate,
+    index,
+    locate,
+    methods,
+    photos,
+    report,
+    train,
+)
+from evenplace.cli.console import errors, sentence
+from evenplace.errors import EvenPlaceError
+
+app = typer.Typer(
+    help="Find where a photo was taken, on the quiet street as on the busy avenue.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+photos_app = typer.Typer(help="Look at a set of photos before anything else.", no_args_is_help=True)
+app.add_typer(photos_app, name="photos")
+photos_app.command()(photos.check)
+index_app = typer.Typer(help="Build and check an index.", no_args_is_help=True)
+
+for verb in (
+    audit.audit,
+    city.city,
+    train.train,
+    index.index,
+    index.verify,
+    locate.locate,
+    evaluate.evaluate,
+    report.report,
+    methods.methods,
+    demo.demo,
+):
+    app.command()(verb)
+
+
+def main() -> None:
+    """Run the command line; `--debug` anywhere shows where an error came from."""
+    debug = "--debug" in sys.argv
+    sys.argv = [word for word in sys.argv if word != "--debug"]
+    try:
+        app()
+    except (EvenPlaceError, OSError) as error:
+        if debug:
+            raise
+        text = sentence(error) if isinstance(error, OSError) else str(error)
+        errors.print(f"error: {text}", markup=False, soft_wrap=True)
+        sys.exit(2)

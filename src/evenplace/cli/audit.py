@@ -1,0 +1,37 @@
+"""evenplace audit: how long is my tail, and where."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from evenplace.report.audit import audit_path, write_audit
+
+
+def audit(
+    path: Annotated[Path, typer.Argument(help="folder or table of photos")],
+    cell: Annotated[float, typer.Option(help="side of a place in metres")] = 20.0,
+    min_photos: Annotated[int, typer.Option(help="fewer photos make no place")] = 1,
+    against: Annotated[str, typer.Option(help="partition to compare with, or none")] = "kd-tree",
+    out: Annotated[Path, typer.Option(help="the page to write")] = Path("audit.html"),
+    layout: Annotated[str | None, typer.Option(help="how the photos are laid out")] = None,
+    zone: Annotated[int | None, typer.Option(help="keep one UTM zone")] = None,
+    descriptors: Annotated[Path | None, typer.Option(help=".npy, a row a photo")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
+    ] = None,
+) -> None:
+    """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
+    found = audit_path(
+        path, cell=cell, min_photos=min_photos, against=against, layout=layout, zone=zone,
+        descriptors=descriptors, predictions=predictions,
+    )  # fmt: skip
+    columns, rows = found.table()
+    table = Table(*columns, title=found.places.summary().splitlines()[0], title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(table, found.sentence(), *found.notes(), sep="\n")
+    console.print(f"wrote {write_audit(found, out, title=f'{path.absolute().name}: the tail')}")

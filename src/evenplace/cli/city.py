@@ -1,0 +1,25 @@
+"""evenplace city: draw a town to try everything on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import bars, console
+
+
+def city(
+    out: Annotated[Path, typer.Argument(help="folder to make; gets database/ and queries/")],
+    photos: Annotated[int, typer.Option(help="database photos")] = 6000,
+    queries: Annotated[int, typer.Option(help="photos of another day to ask with")] = 600,
+    seed: Annotated[int, typer.Option(help="another seed, another town")] = 0,
+    size: Annotated[int, typer.Option(help="pixels a side")] = 224,
+) -> None:
+    """Draw a town with a long-tailed survey, as JPEGs with SF-XL names."""
+    from evenplace.city import draw_city
+
+    with bars() as announce:
+        drawn = draw_city(
+            out, photos=photos, queries=queries, seed=seed, size=size, progress=announce("drawing")
+        )
+    console.print(f"{out}: {drawn}", markup=False, soft_wrap=True)

@@ -1,0 +1,27 @@
+"""evenplace report: evaluated runs, side by side, as one page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import console, print_table
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="evaluated run folders, the baseline first")],
+    out: Annotated[
+        Path | None, typer.Option(help="folder; the last run's report/ if left out")
+    ] = None,
+) -> None:
+    """Write a page that compares runs; it opens from disk with no network."""
+    from evenplace.report.evaluation import write_report
+    from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, score_rows
+    from evenplace.run import run_scores
+
+    systems = [run_scores(run) for run in runs]
+    page = write_report(systems, out or runs[-1] / "report")
+    print_table(COLUMNS, score_rows(systems))
+    if len(systems) > 1:
+        print_table(GAIN_COLUMNS, gain_rows(systems))
+    console.print(f"report: {page}", markup=False, soft_wrap=True)

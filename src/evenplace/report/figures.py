@@ -1,0 +1,141 @@
+"""Figures drawn by matplotlib and put into pages as SVG that follows the page's colours.
+
+A figure is drawn in a few marker colours; in the SVG these become the page's CSS variables, so
+the same figure is right in the light and in the dark.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from evenplace.evaluation import Scores
+from evenplace.places.table import Places
+from evenplace.places.tiers import TIERS
+from evenplace.report.page import TIER_COLOURS
+
+INK, ACCENT = "#010203", "#d55e00"
+_VARIABLES = {
+    INK: "currentColor",
+    **{colour: f"var(--{tier})" for tier, colour in TIER_COLOURS.items()},
+}
+SYSTEM_COLOURS = ("#7a869a", "#56b4e9", "#0072b2", "#cc79a7", "#999933", "#882255")
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "evenplace",  # the same figure gives the same bytes
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+def inline_svg(figure: Figure, label: str) -> str:
+    """The figure as an <svg> element that scales with the page and follows its colours."""
+    text = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()[text.getvalue().index("<svg") :]
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, variable)
+    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'width="100%"', svg, count=1)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def tier_bars(systems: Sequence[Scores]) -> Figure:
+    """R@1 of each system, overall and by tier, with 95 % intervals."""
+    groups = ("overall", *TIERS)
+    figure, axes = _blank(7.2, 3.4)
+    width = 0.8 / len(systems)
+    for number, scores in enumerate(systems):
+        found = [scores.tier(group).intervals[1] for group in groups]
+        means = np.array([one.mean for one in found])
+        reach = np.array([[one.mean - one.low, one.high - one.mean] for one in found]).T
+        at = np.arange(len(groups)) + (number - (len(systems) - 1) / 2) * width
+        axes.bar(
+            at,
+            np.nan_to_num(means),
+            width * 0.92,
+            color=SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)],
+            label=scores.name,
+        )
+        axes.errorbar(at, means, np.nan_to_num(reach), fmt="none", ecolor=INK, elinewidth=1)
+    queries = [systems[0].tier(group).queries for group in groups]
+    labels = [f"{group}\n{count} queries" for group, count in zip(groups, queries, strict=True)]
+    axes.set_xticks(range(len(groups)), labels)
+    axes.set_ylabel("R@1 within the radius, %")
+    axes.set_ylim(0, 100)
+    axes.legend(ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18))
+    return figure
+
+
+def rank_count(systems: Sequence[Scores]) -> Figure:
+    """Places ranked by photo count, the tier bands, and each system's recall along them."""
+    places = systems[0].places
+    figure, axes = _blank(7.2, 3.6)
+    order = np.argsort(-places.counts, kind="stable")
+    ranks = np.arange(1, len(order) + 1)
+    _tier_bands(axes, places)
+    axes.plot(ranks, places.counts[order], color="#0072b2", lw=2, label="photos (left)")
+    axes.set_yscale("log")
+    axes.set_xlabel("places, most photographed first")
+    axes.set_ylabel("photos of a place")
+    right: Any = axes.twinx()
+    for number, scores in enumerate(systems):
+        middles, recall = _recall_along(scores, order)
+        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+        right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
+    right.set_ylim(0, 100)
+    right.set_ylabel("R@1 of the places' queries, %")
+    right.spines["right"].set_visible(True)
+    right.legend(loc="lower left", fontsize=8)
+    return figure
+
+
+def _recall_along(
+    scores: Scores, order: NDArray[np.int64], bins: int = 10
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """R@1 of the queries of each tenth of the ranked places; nan where a tenth has none."""
+    rank_of = np.empty(len(order), np.int64)
+    rank_of[order] = np.arange(len(order))
+    asked = scores.predictions.places >= 0
+    ranks = rank_of[scores.predictions.places[asked]]
+    right = scores.predictions.first_right[asked] == 0
+    edges = np.linspace(0, len(order), bins + 1)
+    which = np.clip(np.digitize(ranks, edges) - 1, 0, bins - 1)
+    total = np.bincount(which, minlength=bins)
+    hits = np.bincount(which, weights=right, minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return (edges[:-1] + edges[1:]) / 2, 100 * hits / total
+
+
+def _tier_bands(axes: Axes, places: Places) -> None:
+    low = 0.5
+    for tier, name in enumerate(TIERS):
+        many = int((places.tiers == tier).sum())
+        axes.axvspan(low, low + many, color=TIER_COLOURS[name], alpha=0.12, lw=0)
+        axes.text(low + many / 2, 0.98, name, ha="center", va="top", transform=_across(axes))
+        low += many
+
+
+def _across(axes: Axes) -> Any:
+    """Data coordinates along the axis, a share of the height across it."""
+    return axes.get_xaxis_transform()
+
+
+def _blank(width: float, height: float) -> tuple[Figure, Axes]:
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.add_subplot()
