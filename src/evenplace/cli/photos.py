@@ -25,8 +25,7 @@ def check(
     if protocol is not None:
         console.print(read_protocol(protocol, path, allow_partial).describe())
         return
-    kept = {} if zone is None else {"zone": zone}
-    found = check_photos(path, layout, sheet, pattern=pattern, **kept)
+    found = check_photos(path, layout, sheet, pattern=pattern, zone=zone)
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
         console.print({name: value for name, value in row.items() if value is not None})

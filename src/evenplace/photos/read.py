@@ -35,7 +35,8 @@ def read_photos(
     """Read the photos of a folder or a table, with where and which way each was taken.
 
     `layout` is one of LAYOUTS, found by looking when not named; `pattern` is a shell pattern for
-    file names; `zone=` keeps one UTM zone.  Each layout's module says what else it understands.
+    file names; `zone=` keeps one UTM zone.  Each layout's module says what else it understands;
+    settings that are None are left to it.
     Nothing is dropped in silence: see `Photos.skipped`.
     """
     where = Path(path)
@@ -43,8 +44,9 @@ def read_photos(
     name = layout or find_layout(where)
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
+    given = {key: value for key, value in settings.items() if value is not None}
     try:
-        return LAYOUTS[name].read(where, pattern=pattern, **settings)
+        return LAYOUTS[name].read(where, pattern=pattern, **given)
     except TypeError as cause:
         if "unexpected keyword argument" not in str(cause):
             raise

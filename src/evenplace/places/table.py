@@ -121,7 +121,11 @@ class Places:
             raise PlaceError(f"positions have shape {positions.shape}; give (N, 2), east and north")
         if heading is None:
             heading = np.full(len(positions), np.nan, np.float32)
-        return self.rule.find(self.ids, positions, np.asarray(heading, np.float32))
+        known = np.isfinite(positions.sum(axis=1))
+        found = self.rule.find(
+            self.ids, np.where(known[:, None], positions, 0.0), np.asarray(heading, np.float32)
+        )
+        return np.where(known, found, -1)
 
     def members(self) -> tuple[Ints, Ints]:
         """Photos sorted by place: rows, and where each place's rows start (C + 1).

@@ -40,7 +40,7 @@
         if (r < -2 || l > size + 2 || b < -2 || t > size + 2) continue;
         pen.fillStyle = inks[kind];
         pen.globalAlpha = 0.82;
-        if (r - l < 4) { pen.fillRect(l, t, Math.max(r - l, 2), Math.max(b - t, 2)); continue; }
+        if (r - l < 4) { pen.fillRect(l, t, Math.max(r - l, 2.5), Math.max(b - t, 2.5)); continue; }
         pen.beginPath();
         for (let v = 0; v < cells.sides; v++) {
           const at = 2 * (i * cells.sides + v);
@@ -116,17 +116,17 @@
     });
   };
 
-  const extent = (cells, dots) => {
-    let [w, s, e, n] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let i = 0; i < cells.count; i++) {
-      w = Math.min(w, cells.box[4 * i]); s = Math.min(s, cells.box[4 * i + 1]);
-      e = Math.max(e, cells.box[4 * i + 2]); n = Math.max(n, cells.box[4 * i + 3]);
-    }
-    return e >= w ? [[s, w], [n, e]] : [[0, 0], [1, 1]];
+  // Where nearly all cells are: a few far ones should not make the rest too small to see.
+  const extent = (cells) => {
+    if (!cells.count) return [[0, 0], [1, 1]];
+    const side = (at) => Float32Array.from({ length: cells.count }, (_, i) => cells.box[4 * i + at]).sort();
+    const [w, s, e, n] = [0, 1, 2, 3].map(side), few = Math.floor(cells.count * 0.02);
+    return [[s[few], w[few]], [n[cells.count - 1 - few], e[cells.count - 1 - few]]];
   };
 
   const follow = (name, map) => {
     const others = (linked[name] = linked[name] || []);
+    if (others.length) map.setView(others[0].getCenter(), others[0].getZoom(), { animate: false });
     others.push(map);
     map.on("move", () => {
       if (map.led) return;
@@ -150,7 +150,7 @@
       scrollWheelZoom: true, attributionControl: false,
     });
     const layer = new (tilesOf(cells, dots, data, hidden))({ minZoom: -10, maxZoom: 6, keepBuffer: 3 });
-    map.fitBounds(extent(cells, dots), { padding: [12, 12] });
+    map.fitBounds(extent(cells), { padding: [12, 12] });
     layer.addTo(map);
     L.control.scale({ imperial: false }).addTo(map);
     map.on("click", (event) => clicked(data, cells, dots, hidden, map, event));

@@ -1,0 +1,100 @@
+"""What a model answered, for the audit: our Parquet, or the text files of VPR-methods-evaluation.
+
+# Q queries
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evenplace.errors import PhotoError
+from evenplace.evaluation.predictions import Predictions
+from evenplace.evaluation.uncertainty import Interval, interval
+from evenplace.photos.names import read_names
+from evenplace.photos.table import Photos
+from evenplace.places.table import Places
+from evenplace.places.tiers import TIERS
+
+QUERY, ANSWERS, POSITIVES = "Query path:", "Predictions paths:", "Positives paths:"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Where each query was taken, and whether its first answer was right."""
+
+    positions: NDArray[np.float64]  # (Q, 2)
+    right: NDArray[np.bool_]  # (Q,)
+    names: list[str]
+
+
+def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answers:
+    """Read predictions.parquet, one text file, or a folder of them (one a query)."""
+    where = Path(path)
+    if where.suffix == ".parquet":
+        read = Predictions.read(where)
+        return Answers(read.positions, read.hit_right[:, 0].astype(bool), read.paths)
+    files = sorted(where.rglob("*.txt")) if where.is_dir() else [where]
+    if not files or not files[0].is_file():
+        raise PhotoError(f"{path} holds no predictions (.parquet, or .txt files); check the path")
+    asked = [_read_text(file) for file in files]
+    queries = [one[QUERY][0] for one in asked]
+    firsts = [one[ANSWERS][0] for one in asked]
+    known = {Path(one).name: row for row, one in enumerate(photos.paths)}
+    at, best = (_positions(names, photos, known) for names in (queries, firsts))
+    near = np.hypot(*(at - best).T) <= radius
+    listed = np.array([one[ANSWERS][0] in one[POSITIVES] for one in asked], bool)
+    told = np.array([bool(one[POSITIVES]) for one in asked], bool)
+    return Answers(at, np.where(told, listed, near), queries)
+
+
+def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Interval]]:
+    """Recall@1 overall, by the tier of each query's place, and outside every place."""
+    found = places.locate(answers.positions)
+    tier = np.where(found >= 0, places.tiers[found] if len(places) else -1, -1)
+    rows = []
+    for name, mine in [
+        ("all", np.ones(len(tier), bool)),
+        *((name, tier == number) for number, name in enumerate(TIERS)),
+        ("no place", tier == -1),
+    ]:
+        if mine.any():
+            # Queries of one place stand or fall together; those outside stand alone.
+            spot = np.where(found >= 0, found, -1 - np.arange(len(found)))[mine]
+            rows.append((name, int(mine.sum()), interval(answers.right[mine].astype(float), spot)))
+    return rows
+
+
+def _read_text(file: Path) -> dict[str, list[str]]:
+    parts: dict[str, list[str]] = {QUERY: [], ANSWERS: [], POSITIVES: []}
+    current = None
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.strip() in parts:
+            current = line.strip()
+        elif line.strip() and current:
+            parts[current].append(line.strip())
+    if not parts[QUERY] or not parts[ANSWERS]:
+        raise PhotoError(
+            f"{file} has no {QUERY!r} and {ANSWERS!r}; give the files VPR-methods-evaluation writes"
+        )
+    return parts
+
+
+def _positions(names: list[str], photos: Photos, known: dict[str, int]) -> NDArray[np.float64]:
+    """Positions from the names, or of the photo audited that has the name."""
+    read = read_names(pa.array(names, pa.large_string()))
+    at = np.full((len(names), 2), np.nan)
+    if len(read.rows):
+        columns = [np.asarray(read.columns[axis]) for axis in ("east", "north")]
+        at[read.rows] = np.stack(columns, axis=1)
+    for row in np.flatnonzero(np.isnan(at[:, 0])):
+        name = Path(names[row]).name
+        if name not in known:
+            raise PhotoError(
+                f"{names[row]} says no position and is not among the photos audited; "
+                "audit the folder the predictions are of"
+            )
+        at[row] = photos.east[known[name]], photos.north[known[name]]
+    return at
