@@ -123,6 +123,7 @@ def read_times(texts: pa.Array) -> pa.Array:
     """Times written YYYYMM, YYYYMMDD or YYYYMMDD_hhmmss; null where empty or otherwise written."""
     if not _filled(texts):
         return pa.nulls(len(texts), pa.timestamp("s"))
+    texts = texts.cast(pa.string())
     length = pc.utf8_length(texts)
     month, day = pc.equal(length, 6), pc.equal(length, 8)
     padded = pc.case_when(

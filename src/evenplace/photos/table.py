@@ -201,6 +201,9 @@ class Photos:
                     f"{path} has no column {name} of type {TYPES[name]}; "
                     "read a table of your own with read_photos(path)"
                 )
+        if "time" in table.column_names:  # Parquet knows no seconds
+            at = table.column_names.index("time")
+            table = table.set_column(at, "time", table.column("time").cast(TYPES["time"]))
         found = (table.schema.metadata or {}).get(METADATA, b"[]")
         return cls(
             table.replace_schema_metadata(None), [Skipped(**one) for one in json.loads(found)]

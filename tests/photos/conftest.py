@@ -1,0 +1,15 @@
+"""Where the real photographs are, if they are anywhere."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def data() -> Path:
+    root = Path(__file__).parents[2]
+    folder = Path(os.environ.get("EVENPLACE_DATA", root.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no photographs in {folder}; set EVENPLACE_DATA")
+    return folder

@@ -1,0 +1,260 @@
+"""Every layout of the field, drawn small and read back."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.photos import Photos, read_photos
+from evenplace.photos.read import find_layout
+from tests.photos import drawn
+
+
+def test_sfxl_is_recognised_and_a_folder_with_an_at_sign_does_no_harm(tmp_path: Path) -> None:
+    test = drawn.sfxl(tmp_path)
+    assert find_layout(test / "database") == "sf-xl"
+    photos = read_photos(test / "database")
+    assert sorted(photos.east) == [545000 + 15 * number for number in range(6)]
+    assert photos.zones == [10]
+    assert all(Path(path).is_file() for path in photos.paths)
+    assert photos.paths == sorted(photos.paths)
+
+
+def test_an_image_list_beside_the_folder_is_used_instead_of_a_walk(tmp_path: Path) -> None:
+    database = drawn.sfxl(tmp_path) / "database"
+    wanted = sorted(str(one.relative_to(database)) for one in database.rglob("*.jpg"))[:2]
+    (database.parent / "database_images_paths.txt").write_text("\n".join(wanted) + "\n")
+    assert [
+        Path(one).relative_to(database).as_posix() for one in read_photos(database).paths
+    ] == wanted
+
+
+def test_panoramas_and_small_sets_read_like_crops(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / "sf_xl/raw/train/panoramas" / drawn.sfxl_name(545000, 4184000))
+    drawn.picture(tmp_path / "sf_xl/small/train" / drawn.sfxl_name(545000, 4184000, heading="000"))
+    assert len(read_photos(tmp_path / "sf_xl/raw/train/panoramas")) == 1
+    assert read_photos(tmp_path / "sf_xl/small/train").heading.tolist() == [0]
+
+
+def test_a_name_that_does_not_parse_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    database = drawn.sfxl(tmp_path) / "database"
+    drawn.picture(database / "@holiday@in@rome.jpg")
+    photos = read_photos(database)
+    assert len(photos) == 6
+    assert "fields" in photos.skipped[0].reason
+    assert photos.skipped[0].path.endswith("@holiday@in@rome.jpg")
+
+
+def test_a_folder_where_no_name_parses_is_refused_with_an_example(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / "@a@b@c.jpg")
+    with pytest.raises(PhotoError, match=r"none of the 1 names.*@a@b@c\.jpg"):
+        read_photos(tmp_path)
+
+
+def test_hidden_files_are_passed_over(tmp_path: Path) -> None:
+    database = drawn.sfxl(tmp_path) / "database"
+    (database / ("._" + drawn.SFXL)).write_bytes(b"")
+    assert len(read_photos(database)) == 6
+
+
+def test_missing_and_empty_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match="does not exist"):
+        read_photos(tmp_path / "gone")
+    with pytest.raises(PhotoError, match=r"holds no photos.*\.jpg"):
+        read_photos(tmp_path)
+
+
+def test_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"did you mean 'sf-xl'.*msls"):
+        read_photos(tmp_path, layout="sfxl")
+
+
+def test_two_zones_are_refused_and_one_can_be_kept(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / drawn.sfxl_name(545000, 4184000, zone="10"))
+    drawn.picture(tmp_path / drawn.sfxl_name(245000, 4184000, zone="11"))
+    with pytest.raises(PhotoError, match=r"zones 10 \(1 photos\) and 11"):
+        read_photos(tmp_path)
+    kept = read_photos(tmp_path, zone=11)
+    assert kept.east.tolist() == [245000]
+    assert "zone 10" in kept.skipped[0].reason
+
+
+def test_msls_reads_both_parts_of_every_city_without_panoramas(tmp_path: Path) -> None:
+    root = drawn.msls(tmp_path)
+    assert find_layout(root) == "msls"
+    photos = read_photos(root)
+    assert photos.cities == ["cph", "sf"]
+    assert photos.zones == [10, 33]
+    assert len(photos.only(city="cph", part="database")) == 3
+    reasons = {one.reason for one in photos.skipped}
+    assert reasons == {"it is a panorama", "it is not in the subtask all"}
+    first = photos.only(city="cph", part="query")[:1]
+    assert first.column("night").tolist() == [True]
+    assert first.heading.tolist() == [45.5]
+    assert str(first.time[0]) == "2017-05-05T00:00:00"
+
+
+def test_msls_reads_one_city_one_part_and_panoramas_on_request(tmp_path: Path) -> None:
+    root = drawn.msls(tmp_path)
+    assert len(read_photos(root / "train_val", cities="sf", part="query", subtask=None)) == 2
+    assert len(read_photos(root / "train_val/sf", part="database", panoramas=True)) == 4
+    assert len(read_photos(root / "train_val/sf/query")) == 2
+    with pytest.raises(SettingError, match="paris"):
+        read_photos(root, cities="paris")
+
+
+def test_msls_tables_that_differ_in_length_are_refused(tmp_path: Path) -> None:
+    root = drawn.msls(tmp_path)
+    short = root / "train_val/sf/query/raw.csv"
+    short.write_text("\n".join(short.read_text().splitlines()[:-1]) + "\n")
+    with pytest.raises(PhotoError, match="differ in length"):
+        read_photos(root)
+
+
+def test_msls_test_cities_have_no_positions_and_say_so(tmp_path: Path) -> None:
+    root = drawn.msls(tmp_path)
+    (root / "train_val/sf/query/raw.csv").unlink()
+    with pytest.raises(PhotoError, match="come without positions"):
+        read_photos(root)
+
+
+def test_pitts30k_gives_steps_of_pitch_and_yaw_and_no_heading(tmp_path: Path) -> None:
+    photos = read_photos(drawn.pitts30k(tmp_path) / "database")
+    assert sorted(zip(photos.column("pitch_step"), photos.column("yaw_step"), strict=True)) == [
+        (1, 1), (1, 12), (2, 1), (2, 12),
+    ]  # fmt: skip
+    assert sorted(photos.column("tile")) == ["00", "11", "24", "35"]
+    assert np.isnan(photos.heading).all()
+    assert photos.zones == [17]
+
+
+def test_nordland_frames_are_numbers_in_both_forms(tmp_path: Path) -> None:
+    dummy = read_photos(drawn.nordland(tmp_path, 12) / "database")
+    assert sorted(dummy.column("frame")) == list(range(12))
+    assert dummy.zones == [0]
+    for number in (7, 8):
+        drawn.picture(tmp_path / "nordland_plain" / f"images-{number:05d}.png")
+    plain = read_photos(tmp_path / "nordland_plain")
+    assert plain.column("frame").tolist() == [7, 8]
+    np.testing.assert_allclose(np.diff(plain.north), 25 / 10.5)
+
+
+def test_gsv_cities_rebuilds_names_from_text_whatever_the_suffix(tmp_path: Path) -> None:
+    photos = read_photos(drawn.gsv(tmp_path))
+    assert len(photos) == 6
+    assert photos.skipped == ()
+    assert all(Path(path).is_file() for path in photos.paths)
+    assert photos.cities == ["Boston", "London"]
+    assert photos.column("place").tolist() == [1, 1, 2, 100001, 100001, 100002]
+    assert photos.zones == [19, 30]
+    assert len(read_photos(tmp_path, zone=19)) == 3
+
+
+def test_gsv_cities_lists_a_picture_that_is_missing(tmp_path: Path) -> None:
+    root = drawn.gsv(tmp_path)
+    next((root / "Images/London").iterdir()).unlink()
+    assert [one.reason for one in read_photos(root).skipped] == ["its file is not there"]
+
+
+def test_a_phones_photos_are_placed_by_their_exif(tmp_path: Path) -> None:
+    photos = read_photos(drawn.exif(tmp_path))
+    assert len(photos) == 1
+    assert photos.zones == [-19]
+    np.testing.assert_allclose(photos.column("latitude"), [-(33 + 52 / 60 + 7.68 / 3600)])
+    assert photos.heading.tolist() == [271.5]
+    assert str(photos.time[0]) == "2021-06-07T08:09:10"
+    assert sorted(one.reason[:12] for one in photos.skipped) == ["its EXIF has", "its GPS posi"]
+
+
+def test_photos_without_any_position_are_refused_with_an_example(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / "cat.jpg")
+    with pytest.raises(PhotoError, match=r"none of the 1 photos.*cat\.jpg.*no GPS"):
+        read_photos(tmp_path)
+
+
+def test_a_csv_with_degrees_is_projected_like_the_utm_package_does(tmp_path: Path) -> None:
+    import utm
+
+    drawn.table(tmp_path / "p.csv", ["name", "lat", "lng"], [["a", 52.2050448, 0.1195771]])
+    (tmp_path / "a").write_bytes(b"x")
+    photos = read_photos(tmp_path / "p.csv")
+    east, north, zone, _ = utm.from_latlon(52.2050448, 0.1195771)
+    np.testing.assert_allclose([photos.east[0], photos.north[0]], [east, north], atol=1e-6)
+    assert photos.zones == [zone]
+
+
+def test_a_table_needs_no_files_and_its_columns_can_be_named(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "p.csv", ["X pos", "Y pos", "who"], [[1.5, 2.5, "me"], ["", 3, "you"]])
+    photos = read_photos(tmp_path / "p.csv", east="X pos", north="Y pos")
+    assert photos.east.tolist() == [1.5]
+    assert photos.column("who").tolist() == ["me"]
+    assert photos.skipped[0].path == "row 1"
+    assert "no position" in photos.skipped[0].reason
+    with pytest.raises(PhotoError, match=r"no column 'Z' for north; it has X pos"):
+        read_photos(tmp_path / "p.csv", east="X pos", north="Z")
+
+
+def test_a_table_without_positions_lists_its_columns(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "p.csv", ["file", "colour"], [["a", "red"]])
+    with pytest.raises(PhotoError, match=r"no positions \(columns: file, colour\)"):
+        read_photos(tmp_path / "p.csv")
+
+
+def test_a_row_whose_file_is_gone_is_skipped_by_name(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / "images" / "a.jpg")
+    rows = [["a.jpg", 1, 2], ["b.jpg", 3, 4]]
+    drawn.table(tmp_path / "index.csv", ["file", "east", "north"], rows)
+    photos = read_photos(tmp_path)
+    assert photos.paths == [f"{tmp_path}/images/a.jpg"]
+    assert photos.skipped[0].path == "b.jpg"
+
+
+def test_parquet_and_geojson_say_the_same_as_csv(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "p.csv", ["lat", "lon", "heading"], [[45.75, 21.22, 10.0]])
+    csv = read_photos(tmp_path / "p.csv")
+    csv.write(tmp_path / "p.parquet")
+    feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [21.22, 45.75]},
+               "properties": {"heading": 10.0}}  # fmt: skip
+    collection = {"type": "FeatureCollection", "features": [feature]}
+    (tmp_path / "p.geojson").write_text(json.dumps(collection))
+    for other in ("p.parquet", "p.geojson"):
+        photos = read_photos(tmp_path / other)
+        np.testing.assert_allclose(photos.positions, csv.positions)
+        assert (photos.zones, photos.heading.tolist()) == ([34], [10.0])
+
+
+def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:
+    rows = [[51.5, -0.01], [51.5, 0.01], [51.5, 60.0]]
+    drawn.table(tmp_path / "london.csv", ["lat", "lon"], rows)
+    with pytest.raises(PhotoError, match="zones 30"):
+        read_photos(tmp_path / "london.csv")
+    photos = read_photos(tmp_path / "london.csv", zone=30)
+    assert len(photos) == 2
+    np.testing.assert_allclose(np.hypot(*np.diff(photos.positions, axis=0)[0]), 1388, atol=5)
+    assert "zone 41" in photos.skipped[0].reason
+
+
+def test_a_list_of_names_and_a_colmap_model_are_read(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(f"db/{drawn.SFXL}\n")
+    assert read_photos(tmp_path / "list.txt").paths == [f"{tmp_path}/db/{drawn.SFXL}"]
+    camera = read_photos(drawn.colmap(tmp_path))
+    np.testing.assert_allclose(camera.positions, [[5, 7]], atol=1e-9)
+    np.testing.assert_allclose(camera.heading, [90], atol=1e-4)
+
+
+def test_a_setting_a_layout_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match=r"layout sf-xl has no setting 'colour'"):
+        read_photos(drawn.sfxl(tmp_path) / "database", colour="red")
+
+
+@pytest.mark.parametrize(
+    ("folder", "photos"), [("timisoara", 1360), ("timisoara/images", 1360), ("cambridge", 4096)]
+)
+def test_the_real_sets_are_read_whole(folder: str, photos: int, data: Path) -> None:
+    read: Photos = read_photos(data / folder)
+    assert len(read) == photos
+    assert read.skipped == ()
+    assert np.isfinite(read.heading).all()
+    assert read.zones == ([34] if "timisoara" in folder else [31])
