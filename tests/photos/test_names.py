@@ -46,12 +46,11 @@ def test_bands_below_n_are_south_of_the_equator(letter: str, zone: int) -> None:
 
 
 def test_a_name_that_does_not_parse_is_skipped_and_the_others_stay_in_order() -> None:
-    read = read_names(
-        names(sfxl_name(1, 2), "holiday.jpg", "@x@y" + "@" * 12 + "@.jpg", sfxl_name(3, 4))
-    )
+    wrong = ["holiday.jpg", "@x@y" + "@" * 12 + "@.jpg"]
+    read = read_names(names(sfxl_name(1, 2), *wrong, sfxl_name(3, 4)))
     assert read.rows.tolist() == [0, 3]
     assert read.columns["east"].to_pylist() == [1, 3]
-    assert [one.path for one in read.skipped] == ["holiday.jpg", "@x@y" + "@" * 12 + "@.jpg"]
+    assert [one.path for one in read.skipped] == wrong
     assert "0 fields" in read.skipped[0].reason
     assert "east 'x'" in read.skipped[1].reason
 

@@ -94,8 +94,13 @@ def test_photos_do_not_change() -> None:
 
 def test_photos_survive_the_disk_with_what_was_skipped(tmp_path: Path) -> None:
     skipped = [Skipped("x.jpg", "it has no position")]
-    photos = three(path=["a", "b", "c"], heading=[1, 2, 3], time=["2020-01-01", "NaT", "2021-05-06T07:08:09"],
-                   note=["é", "", "z"], skipped=skipped)  # fmt: skip
+    photos = three(
+        path=["a", "b", "c"],
+        heading=[1, 2, 3],
+        time=["2020-01-01", "NaT", "2021-05-06T07:08:09"],
+        note=["é", "", "z"],
+        skipped=skipped,
+    )
     photos.write(tmp_path / "photos.parquet")
     again = Photos.read(tmp_path / "photos.parquet")
     assert again.table.equals(photos.table)
