@@ -9,13 +9,9 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.search import spectrum
 from tests import oracle_search as oracle
+from tests.drawn import unit
 
 Floats = NDArray[np.float32]
-
-
-def unit(count: int, dim: int, seed: int) -> Floats:
-    drawn = np.random.default_rng(seed).normal(size=(count, dim))
-    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.fixture
@@ -49,9 +45,7 @@ def test_cfd_equals_the_loops_of_eq_13(
     spectra = spectrum.place_spectra(descriptors, starts, points)
     amplitude = spectrum.amplitudes(spectra, np.diff(starts))
     query = unit(1, 4, seed=9)[0]
-    found = spectrum.cfd(
-        spectrum.characteristic(query[None], points)[0], spectra, amplitude, alpha
-    )
+    found = spectrum.cfd(spectrum.characteristic(query[None], points)[0], spectra, amplitude, alpha)
     for place in range(3):
         rows = descriptors[starts[place] : starts[place + 1]].tolist()
         expected = oracle.cfd(query.tolist(), rows, points.tolist(), alpha)
@@ -72,9 +66,7 @@ def test_mean_amplitude_equals_the_loops_of_eq_10(
 
 @given(st.floats(-50, 50), st.floats(-50, 50))
 def test_the_phase_distance_is_symmetric_and_wraps(a: float, b: float) -> None:
-    there, back = (
-        float(spectrum.wrapped(np.array([x], np.float32))[0]) for x in (a - b, b - a)
-    )
+    there, back = (float(spectrum.wrapped(np.array([x], np.float32))[0]) for x in (a - b, b - a))
     once_round = float(spectrum.wrapped(np.array([a - b + 2 * np.pi], np.float32))[0])
     assert there == pytest.approx(back, abs=1e-4)
     assert there == pytest.approx(once_round, abs=1e-3)

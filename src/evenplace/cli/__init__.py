@@ -11,7 +11,6 @@ from evenplace.cli import (
     evaluate,
     index,
     locate,
-    methods,
     photos,
     report,
     train,
@@ -29,7 +28,6 @@ app = typer.Typer(
 photos_app = typer.Typer(help="Look at a set of photos before anything else.", no_args_is_help=True)
 app.add_typer(photos_app, name="photos")
 photos_app.command()(photos.check)
-index_app = typer.Typer(help="Build and check an index.", no_args_is_help=True)
 
 for verb in (
     audit.audit,
@@ -40,7 +38,6 @@ for verb in (
     locate.locate,
     evaluate.evaluate,
     report.report,
-    methods.methods,
     demo.demo,
 ):
     app.command()(verb)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def join_predictions(runs: Sequence[Predictions]) -> Predictions:
             sizes = np.cumsum([0, *(part.max(initial=-1) + 1 for part in parts[:-1])])
             parts = [part + before for part, before in zip(parts, sizes, strict=True)]
         listed = isinstance(parts[0], list)
-        merged[field.name] = sum(parts, []) if listed else np.concatenate(parts)
+        merged[field.name] = list(chain(*parts)) if listed else np.concatenate(parts)
     return Predictions(**merged)
 
 

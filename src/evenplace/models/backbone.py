@@ -75,6 +75,7 @@ class Backbone(nn.Module):
         self.register_buffer("std", torch.tensor(spec.std).view(3, 1, 1), persistent=False)
         for stage in stages[:cut]:
             stage.requires_grad_(False)
+        self.train()  # a module starts out training: keep batch norm from it at once
 
     def forward(self, photos: Tensor) -> Tensor:
         """photos: (B, 3, H, W) uint8, or floats already in 0..1 -> (B, D, h, w)."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenplace.errors import IndexFileError, SettingError
 from evenplace.index import Index, fingerprint
 from evenplace.models.describe import Progress
-from evenplace.models.loading import picture_pixels
+from evenplace.models.loading import load_batches, picture_pixels
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Skipped
 from evenplace.search.confidence import Confidence, build_confidence
@@ -141,7 +141,7 @@ class Search:
         else:
             rows = np.concatenate([np.arange(starts[p], starts[p + 1]) for p in places])
         labels = self.labels[rows]
-        everywhere = np.full(len(starts), log_posterior.min(), np.float32)
+        everywhere = np.full(len(starts), log_posterior.min(initial=0), np.float32)
         everywhere[self.reachable] = log_posterior
         cosines = self.index.descriptors[rows].astype(np.float32) @ query
         return Pool(rows, labels, cosines, everywhere[labels], query)
@@ -181,8 +181,6 @@ def ask_photos(
     answers: list[_Answer] = []
     rows: list[int] = []
     skipped: list[Skipped] = []
-    from evenplace.models.loading import load_batches
-
     for batch in load_batches(paths, engine.model.image_size, batch=1):
         skipped += batch.skipped
         for row in batch.rows:
@@ -226,5 +224,7 @@ def _largest(values: Floats, count: int) -> Rows:
 
 
 def _log_sum(logits: Floats) -> np.float32:
+    if not len(logits):
+        return np.float32(0)
     top = logits.max()
     return np.float32(top + np.log(np.exp(logits - top).sum()))

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ from evenplace.places.table import Places
 from evenplace.training.augment import random_views
 from evenplace.training.batches import epoch_rows, split_batches
 from evenplace.training.cache import TrunkCache, ViewSettings, cache_trunk
-from evenplace.training.progress import load_progress, save_progress
-from evenplace.training.recipe import Recipe
+from evenplace.training.progress import claim_run, load_progress, save_progress
+from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.start import start_from_frozen
 
 Announce = Callable[[str], Progress]
@@ -51,20 +51,22 @@ def train(
     network: PlaceNetwork,
     photos: Photos,
     places: Places,
-    recipe: Recipe,
-    run: Path,
+    recipe: Recipe | str | Path,
+    run: str | Path,
     *,
     cache_folder: Path | None = None,
     announce: Announce | None = None,
 ) -> Trained:
     """Train a network on photos and their places, leaving a run folder that can be searched.
 
-    run/ gets recipe.toml, places.parquet, model.safetensors and log.jsonl; the trunk's cache goes
-    to `cache_folder`, by default inside the run, and can be shared between runs.
+    recipe: one, or the name or path of one; its [network] and [places] are what the caller
+    already built.  run/ gets recipe.toml, places.parquet, model.safetensors and log.jsonl, and a
+    run that was stopped is taken up where it was; the trunk's cache goes to `cache_folder`, by
+    default inside the run, and can be shared between runs.
     """
-    run.mkdir(parents=True, exist_ok=True)
-    (run / "recipe.toml").write_text(recipe.to_toml())
-    places.write(run / "places.parquet")
+    recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+    recipe, run = replace(recipe, network=network.spec), Path(run)
+    claim_run(run, recipe, places)
     session = _Session(network, photos, places, recipe, run, announce or _silent)
     return session.run_epochs(cache_folder or run / "cache")
 

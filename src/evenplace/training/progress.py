@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -10,8 +11,27 @@ from torch import Tensor, nn
 
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
+from evenplace.places.table import Places
+from evenplace.training.recipe import Recipe
 
 _NAME = "progress.safetensors"
+
+
+def claim_run(run: Path, recipe: Recipe, places: Places) -> None:
+    """Make a run folder, or take up one of the same recipe and places; refuse another's."""
+    text = recipe.to_toml()
+    if (run / _NAME).exists():
+        known = Places.read(run / "places.parquet")
+        same = np.array_equal(known.ids, places.ids) and np.array_equal(known.counts, places.counts)
+        if (run / "recipe.toml").read_text() != text or not same:
+            raise RunError(
+                f"{run} holds a run with another recipe or other photos; "
+                "choose another --run, or delete that folder"
+            )
+        return
+    with whole_file(run / "recipe.toml", RunError) as draft:
+        draft.write_text(text)
+    places.write(run / "places.parquet")
 
 
 def save_progress(

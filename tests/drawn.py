@@ -1,0 +1,40 @@
+"""Small things every test may need: unit vectors, photos of dots, a network without weights."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from evenplace.photos import Photos
+
+EAST, NORTH, ZONE = 500_000.0, 4_000_000.0, 34
+
+
+def unit(count: int, dim: int, seed: int) -> NDArray[np.float32]:
+    drawn = np.random.default_rng(seed).normal(size=(count, dim))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+
+def photos_at(offsets: NDArray[np.float64], heading: float = 0.0) -> Photos:
+    """Photos without files, at metres from a corner of the map."""
+    return Photos.from_arrays(
+        east=EAST + offsets[:, 0],
+        north=NORTH + offsets[:, 1],
+        zone=ZONE,
+        heading=np.full(len(offsets), heading, np.float32),
+        path=[f"photo-{number:04d}.jpg" for number in range(len(offsets))],
+    )
+
+
+def draw_photos(folder: Path, spots: NDArray[np.float64], seed: int = 0) -> None:
+    """Write a JPEG for each spot, coloured by its 20 m cell, with an SF-XL name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (x, y) in enumerate(spots):
+        cell = np.random.default_rng((int(x // 20), int(y // 20)))
+        colours = cell.integers(0, 255, (4, 4, 3)).astype(np.int64)
+        noise = np.random.default_rng((seed, number)).integers(-20, 20, (4, 4, 3))
+        pixels = np.clip(colours + noise, 0, 255).astype(np.uint8)
+        image = Image.fromarray(pixels).resize((64, 64), Image.Resampling.BICUBIC)
+        name = f"@{EAST + x:010.2f}@{NORTH + y:010.2f}@{ZONE}@T@036.00000@0021.00000"
+        image.save(folder / f"{name}@{seed}x{number}@@000@@@@202001@@.jpg", quality=90)

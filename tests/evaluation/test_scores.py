@@ -1,0 +1,168 @@
+"""Recall and its company, against brute force and against numbers one can count."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.evaluation.evaluate import compare, query_places, score
+from evenplace.evaluation.predictions import Predictions
+from evenplace.evaluation.scores import Scores, first_right, join_scores, recalls
+from evenplace.evaluation.truth import Truth, nearby
+from evenplace.evaluation.uncertainty import interval
+from evenplace.index import index_descriptors
+from evenplace.places import Grid
+from evenplace.search import Asked, Search
+from tests.drawn import photos_at, unit
+
+
+def scored(tmp_path: Path, seed: int = 0, rerank: str = "l2") -> Scores:
+    """30 queries against 80 photos in a square of 200 m."""
+    rng = np.random.default_rng(0)
+    photos = photos_at(rng.uniform(0, 200, (80, 2)))
+    index = index_descriptors(
+        unit(80, 8, 1), photos, Grid(20).partition(photos), tmp_path / f"{seed}-{rerank}"
+    )
+    engine = Search(index, shortlist=10, rerank=rerank)
+    queries = photos_at(np.random.default_rng(seed + 5).uniform(0, 200, (30, 2)))
+    hits = engine.search(unit(30, 8, seed + 2), 20)
+    hits.elapsed_ms["extract"] = np.ones(30)
+    return score(engine, queries, Asked(hits, np.arange(30), ()), Truth(25), "test")
+
+
+def test_recall_equals_brute_force(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    run = scores.predictions
+    for rank in (1, 5, 10, 20):
+        right = 0
+        for query in range(30):
+            gaps = [np.hypot(*(spot - run.positions[query])) for spot in run.hit_positions[query]]
+            found = [g <= 25 and p != "" for g, p in zip(gaps, run.hit_paths[query], strict=True)]
+            right += any(found[:rank])
+        assert scores.recall[rank] == pytest.approx(100 * right / 30)
+
+
+def test_tiers_hold_every_tiered_query_once(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    tiered = sum(scores.tier(tier).queries for tier in ("head", "middle", "tail"))
+    assert tiered + scores.untiered == scores.overall.queries
+    assert sum(part.queries for part in scores.by_query.values()) == scores.overall.queries
+
+
+def test_no_ranking_beats_the_pool(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    assert scores.recall[20] <= scores.pool.recall[1] + 1e-9
+
+
+def test_scores_survive_the_disk(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    scores.predictions.write(tmp_path / "p.parquet")
+    again = Scores.from_dict(
+        scores.as_dict(), Predictions.read(tmp_path / "p.parquet"), scores.places
+    )
+    assert again == scores
+    for name in ("positions", "hit_distances", "hit_right", "first_right", "tiers"):
+        np.testing.assert_array_equal(
+            getattr(again.predictions, name), getattr(scores.predictions, name)
+        )
+    assert again.predictions.hit_paths == scores.predictions.hit_paths
+
+
+def test_joined_scores_count_all_queries(tmp_path: Path) -> None:
+    parts = [scored(tmp_path, seed) for seed in (0, 1)]
+    joined = join_scores(parts)
+    assert joined.overall.queries == 60
+    mean = (parts[0].recall[1] + parts[1].recall[1]) / 2
+    assert joined.recall[1] == pytest.approx(mean)
+    spots = [len(np.unique(part.predictions.clusters)) for part in parts]
+    assert len(np.unique(joined.predictions.clusters)) == sum(spots)
+
+
+def test_a_run_wins_nothing_over_itself(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions
+    gain = compare(run, run)
+    assert (gain.mean, gain.low, gain.high) == (0, 0, 0)
+    assert not gain.excludes_zero
+
+
+def test_different_queries_cannot_be_compared(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions
+    other = Predictions(**(vars(run) | {"paths": ["other.jpg"] * len(run)}))
+    with pytest.raises(PhotoError, match="same queries"):
+        compare(run, other)
+
+
+def test_a_query_over_the_line_belongs_to_the_nearest_place(tmp_path: Path) -> None:
+    photos = photos_at(np.array([[10.0, 10.0], [70.0, 10.0], [75.0, 10.0]]))
+    index = index_descriptors(unit(3, 4, 0), photos, Grid(20).partition(photos), tmp_path / "i")
+    queries = photos_at(np.array([[10.0, 12.0], [25.0, 10.0], [500.0, 10.0]]))
+    places, tiers = query_places(Search(index), queries, 25)
+    own = index.places.locate(photos)
+    assert places.tolist() == [own[0], own[0], -1]
+    assert tiers[2] == -1
+
+
+@pytest.mark.parametrize("gap", [24.999, 25.0])
+def test_the_radius_counts_itself(gap: float) -> None:
+    queries, database = photos_at(np.array([[0.0, 0.0]])), photos_at(np.array([[gap, 0.0]]))
+    assert Truth(25).right(queries, database, np.array([0]), np.array([0])).all()
+    assert Truth(25).answerable(queries, database).all()
+
+
+def test_beyond_the_radius_or_looking_away_is_wrong() -> None:
+    queries, near = (
+        photos_at(np.zeros((1, 2)), heading=350),
+        photos_at(np.zeros((1, 2)), heading=20),
+    )
+    one = np.array([0])
+    assert Truth(25, heading=45).right(queries, near, one, one).all()
+    assert not Truth(25, heading=20).right(queries, near, one, one).any()
+    assert not Truth(25).right(queries, photos_at(np.array([[25.01, 0.0]])), one, one).any()
+    assert not Truth(25).right(queries, near, one, np.array([-1])).any()
+
+
+def test_a_radius_must_be_a_distance() -> None:
+    with pytest.raises(SettingError, match="radius=0"):
+        Truth(0)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.floats(1, 80))
+def test_nearby_pairs_hold_every_pair_within_the_radius(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    points, others = rng.uniform(-200, 200, (15, 2)), rng.uniform(-200, 200, (25, 2))
+    pairs = {(a, b) for x, y in nearby(points, others, radius) for a, b in zip(x, y, strict=True)}
+    gaps = np.linalg.norm(points[:, None] - others, axis=2)
+    assert {tuple(pair) for pair in np.argwhere(gaps <= radius)} <= pairs
+
+
+def test_the_first_right_hit_is_found() -> None:
+    right = np.array([[False, True, True], [False, False, False], [True, False, False]])
+    assert first_right(right).tolist() == [1, -1, 0]
+    counted = recalls(first_right(right), np.arange(3))
+    assert counted.recall[1] == pytest.approx(100 / 3)
+    assert counted.recall[5] == pytest.approx(200 / 3)
+
+
+def test_an_interval_holds_its_mean_and_narrows_with_more_spots() -> None:
+    rng = np.random.default_rng(0)
+    few, many = (interval((rng.random(n) < 0.6).astype(float), np.arange(n)) for n in (40, 4000))
+    assert few.low <= few.mean <= few.high
+    assert many.high - many.low < (few.high - few.low) / 4
+
+
+def test_queries_of_one_spot_count_as_one() -> None:
+    values = np.repeat((np.arange(20) % 2).astype(float), 50)
+    spots = np.repeat(np.arange(20), 50)
+    alone = interval(values, np.arange(1000))
+    together = interval(values, spots)
+    assert together.high - together.low > 3 * (alone.high - alone.low)
+
+
+def test_no_queries_give_no_number() -> None:
+    nothing = interval(np.empty(0), np.empty(0, np.int64))
+    assert np.isnan(nothing.mean)
+    assert not nothing.excludes_zero

@@ -1,0 +1,51 @@
+"""How sure an answer is: each source on a pool where the right number is plain."""
+
+import numpy as np
+import pytest
+
+from evenplace.errors import SettingError
+from evenplace.search.confidence import CONFIDENCES, build_confidence, mass, ratio, sue
+from evenplace.search.rerank import Pool, Ranking
+
+
+def pool_of(cosines: list[float], log_posterior: float = -0.1) -> tuple[Pool, Ranking]:
+    values = np.array(cosines, np.float32)
+    count = len(values)
+    pool = Pool(np.arange(count), np.arange(count), values,
+                np.full(count, log_posterior, np.float32), np.ones(2, np.float32))  # fmt: skip
+    return pool, Ranking(np.argsort(-values), np.sort(1 - values))
+
+
+def test_mass_is_the_share_of_likeness_near_the_answer() -> None:
+    pool, ranking = pool_of([0.9, 0.9, 0.9])
+    spots = np.array([[0.0, 0.0], [10.0, 0.0], [500.0, 0.0]])
+    assert mass(pool, ranking, spots) == pytest.approx(2 / 3)
+
+
+def test_mass_is_one_when_everything_is_here() -> None:
+    pool, ranking = pool_of([0.9, 0.2, 0.1])
+    assert mass(pool, ranking, np.zeros((3, 2))) == pytest.approx(1)
+
+
+def test_the_ratio_looks_past_neighbours_of_the_answer() -> None:
+    pool, ranking = pool_of([0.9, 0.89, 0.5])
+    spots = np.array([[0.0, 0.0], [5.0, 0.0], [500.0, 0.0]])
+    expected = -np.sqrt(2 - 1.8) / np.sqrt(2 - 1.0)
+    assert ratio(pool, ranking, spots) == pytest.approx(expected, rel=1e-4)
+
+
+def test_sue_is_surer_when_references_agree() -> None:
+    pool, ranking = pool_of([0.9, 0.88, 0.87])
+    near = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])
+    assert sue(pool, ranking, near) > sue(pool, ranking, near * 100)
+
+
+@pytest.mark.parametrize("name", CONFIDENCES)
+def test_every_source_gives_a_number_for_a_pool_of_one(name: str) -> None:
+    pool, ranking = pool_of([0.8])
+    assert np.isfinite(build_confidence(name)(pool, ranking, np.zeros((1, 2))))
+
+
+def test_an_unknown_source_lists_the_known_ones() -> None:
+    with pytest.raises(SettingError, match="mass"):
+        build_confidence("masss")
