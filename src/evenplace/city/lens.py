@@ -4,12 +4,12 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageChops
 
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day
 
-TILE = 512
+TILE = 256
 NOISE = {"day": 2.0, "dusk": 4.0, "night": 6.5}  # standard deviation in steps of 255
 
 
@@ -17,13 +17,11 @@ def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> I
     """Make the photo of a frame of packed colours; noise differs from spot to spot."""
     wide = len(frame)
     picture = Image.frombuffer("RGBX", (wide, wide), frame, "raw", "RGBX", 0, 1)
-    picture = picture.resize((size, size), Image.Resampling.HAMMING).convert("RGB")
-    exposed = np.asarray(picture.point(_curve(round(camera.exposure, 2)) * 3))
-    noise = _noise(NOISE[day.note])
-    row, column = int(camera.north * 100) % TILE, int(camera.east * 100) % TILE
-    rows, columns = (np.arange(start, start + size) % TILE for start in (row, column))
-    grain = noise[rows[:, None], columns]
-    return Image.fromarray(np.clip(exposed + grain[:, :, None], 0, 255).astype(np.uint8))
+    picture = picture.resize((size, size), Image.Resampling.BOX).convert("RGB")
+    exposed = picture.point(_curve(round(camera.exposure, 2)) * 3)
+    left, top = int(camera.east * 100) % TILE, int(camera.north * 100) % TILE
+    noise = _noise(NOISE[day.note], size).crop((left, top, left + size, top + size))
+    return ImageChops.add(exposed, noise, scale=1, offset=-128)
 
 
 @lru_cache(maxsize=128)
@@ -35,6 +33,8 @@ def _curve(exposure: float) -> list[int]:
 
 
 @lru_cache(maxsize=4)
-def _noise(strength: float) -> NDArray[np.int16]:
-    tile = np.random.default_rng(8).normal(0, strength, (TILE, TILE))
-    return np.round(tile).astype(np.int16)
+def _noise(strength: float, size: int) -> Image.Image:
+    """Grey noise around 128, large enough to cut a photo from anywhere in its first TILE pixels."""
+    side = TILE + size
+    tile = np.random.default_rng(8).normal(128, strength, (side, side))
+    return Image.fromarray(np.clip(np.round(tile), 0, 255).astype(np.uint8)).convert("RGB")

@@ -25,7 +25,7 @@ Float = NDArray[np.float32]
 Keys = NDArray[np.int32]
 Texels = NDArray[np.uint32]
 
-SMOOTHING = 1.5  # drawn this much larger, then shrunk
+SMOOTHING = 1.4  # drawn this much larger, then shrunk
 
 
 class Renderer:
@@ -89,7 +89,9 @@ def _sky(view: View, sky: Texels) -> Texels:
     azimuth = view.camera.heading + np.degrees(np.arctan(view.across))
     columns = (azimuth / 360 * AROUND).astype(int) % AROUND
     rows = np.clip((1 - view.upward / TOP) * (ABOVE - 1), 0, ABOVE - 1).astype(int)
-    frame: Texels = sky[rows[:, None], columns[None, :]]
+    above = int(np.ceil(view.camera.horizon(view.wide)))
+    frame = np.zeros((view.wide, view.wide), np.uint32)
+    frame[:above] = sky[rows[:above, None], columns[None, :]]
     return frame
 
 

@@ -5,6 +5,8 @@ Colours leave here packed: red, green, blue and a spare byte in one word a pixel
 
 # P pixels of one kind · keys number a layer and a column
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,6 +105,7 @@ def pack(colours: Float) -> Texels:
     return limited.view(np.uint32)[..., 0]
 
 
+@lru_cache(maxsize=16)
 def window_glow(day: Day) -> Float:
     """What each pane adds: the sky it mirrors, or the lamp behind it; (256, 3) in 0..255."""
     rng = np.random.default_rng([day.number, 7])
