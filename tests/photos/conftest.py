@@ -4,6 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None)  # a shared machine is not
+settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenplace.errors import PlaceError
 
 BLOCK = 1 << 17  # rows at a time: what the processor's cache holds
-DENSE = 1 << 25  # table entries (256 MB) up to which counting beats sorting
+DENSE = 1 << 26  # most entries of a table to count in: 512 MB
 
 Ints = NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def tally(keys: Ints, total: int, least: int = 1) -> Tally:
 
     `keys` is overwritten with the labels, so that 41 million photos take little memory.
     """
-    if total <= DENSE:
+    if _dense(total, len(keys)):
         counted = np.bincount(keys, minlength=total + 1)
         found = np.flatnonzero(counted[:total] >= max(least, 1))
         counts = counted[found]
@@ -92,13 +92,18 @@ def look_up(known: Ints, keys: Ints, total: int, out: Ints | None = None) -> Int
     """Where each key stands among the `known` ones (ascending), -1 where it does not: (N,)."""
     labels = np.empty(len(keys), np.int64) if out is None else out
     table = None
-    if total <= DENSE:
+    if _dense(total, len(keys)):
         table = np.full(total + 1, -1, np.int64)
         table[known] = np.arange(len(known))
     for start in range(0, len(keys), BLOCK):
         block = keys[start : start + BLOCK]
         labels[start : start + BLOCK] = table[block] if table is not None else _search(known, block)
     return labels
+
+
+def _dense(total: int, rows: int) -> bool:
+    """Whether a table with an entry for every key is cheaper than sorting the rows."""
+    return total <= DENSE and total <= 8 * rows + (1 << 12)
 
 
 def _search(known: Ints, keys: Ints) -> Ints:

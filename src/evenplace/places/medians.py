@@ -36,7 +36,13 @@ class Trunk:
     splits: list[Splits]
     nodes: Ints  # (L,)
     boxes: Ints  # (L, 4) in steps
-    cell_of_bin: NDArray[np.int32]  # (bins * bins,)
+    cell_of_bin: NDArray[np.int32] | None  # (bins * bins,); None when there is one cell
+
+    def cells(self, i: Ints, j: Ints) -> Ints:
+        """The cell of each lattice position: (N,)."""
+        if self.cell_of_bin is None:
+            return np.zeros(len(i), np.int64)
+        return self.cell_of_bin[_bins(i, j)].astype(np.int64)
 
 
 def grow(east: Floats, north: Floats, most: int) -> tuple[Cuts, Ints]:
@@ -55,7 +61,7 @@ def _label(cuts: Cuts, trunk: Trunk, east: Floats, north: Floats) -> Ints:
     """The number of each photo's leaf, walking down from its cell of the trunk."""
     numbered = np.full(len(cuts.everything), -1, np.int64)
     numbered[cuts.rows_of(cuts.leaves)] = np.arange(len(cuts.leaves))
-    start_of_bin = cuts.rows_of(trunk.nodes).astype(np.int32)[trunk.cell_of_bin]
+    starts = cuts.rows_of(trunk.nodes)
     labels = np.empty(len(east), np.int64)
     for first in range(0, len(labels), SMALL):
         rows = slice(first, first + SMALL)
@@ -63,7 +69,7 @@ def _label(cuts: Cuts, trunk: Trunk, east: Floats, north: Floats) -> Ints:
             cuts.lattice.numbers(values[rows], axis)
             for axis, values in ((EAST, east), (NORTH, north))
         )
-        labels[rows] = numbered[cuts.walk(i, j, start_of_bin[_bins(i, j)].astype(np.int64))]
+        labels[rows] = numbered[cuts.walk(i, j, starts[trunk.cells(i, j)])]
     return labels
 
 
@@ -74,7 +80,7 @@ def _bins(i: Ints, j: Ints) -> Ints:
 def _bare_trunk() -> Trunk:
     none = (np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
     whole = np.array([[0, 0, MASK, MASK]])
-    return Trunk([none], np.array([1]), whole, np.zeros(1 << (2 * BINS), np.int32))
+    return Trunk([none], np.array([1]), whole, None)
 
 
 def _grow_trunk(east: Floats, north: Floats, lattice: Lattice, most: int) -> Trunk:
@@ -152,8 +158,7 @@ def _sorted_photos(east: Floats, north: Floats, lattice: Lattice, trunk: Trunk) 
     for start in range(0, len(keys), BLOCK):
         rows = slice(start, start + BLOCK)
         i, j = lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH)
-        cell = trunk.cell_of_bin[_bins(i, j)].astype(np.int64)
-        keys[rows] = (((cell << STEPS) | i) << STEPS) | j
+        keys[rows] = (((trunk.cells(i, j) << STEPS) | i) << STEPS) | j
     keys.sort()
     return keys
 

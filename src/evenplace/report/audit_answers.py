@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
-from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.names import read_names
 from evenplace.photos.table import Photos
@@ -34,8 +35,7 @@ def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answ
     """Read predictions.parquet, one text file, or a folder of them (one a query)."""
     where = Path(path)
     if where.suffix == ".parquet":
-        read = Predictions.read(where)
-        return Answers(read.positions, read.hit_right[:, 0].astype(bool), read.paths)
+        return _read_parquet(where)
     files = sorted(where.rglob("*.txt")) if where.is_dir() else [where]
     if not files or not files[0].is_file():
         raise PhotoError(f"{path} holds no predictions (.parquet, or .txt files); check the path")
@@ -48,6 +48,17 @@ def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answ
     listed = np.array([one[ANSWERS][0] in one[POSITIVES] for one in asked], bool)
     told = np.array([bool(one[POSITIVES]) for one in asked], bool)
     return Answers(at, np.where(told, listed, near), queries)
+
+
+def _read_parquet(file: Path) -> Answers:
+    """Our own predictions; of their columns only those that are needed."""
+    try:
+        table = pq.read_table(file, columns=["path", "east", "north", "hit_right"])
+        right = pc.list_element(table.column("hit_right"), 0).to_numpy()
+    except (OSError, pa.ArrowException) as cause:
+        raise PhotoError(f"{file} holds no predictions ({cause}); evaluate again") from cause
+    positions = np.stack([table.column(axis).to_numpy() for axis in ("east", "north")], axis=1)
+    return Answers(positions, right.astype(bool), table.column("path").to_pylist())
 
 
 def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Interval]]:

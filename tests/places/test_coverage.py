@@ -1,0 +1,67 @@
+"""Coverage, diversity, imbalance and needs, on numbers small enough to check by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenplace.errors import PhotoError, PlaceError
+from evenplace.photos import Photos
+from evenplace.places import Grid
+from evenplace.places.coverage import cover, find_needs
+from evenplace.places.diversity import measure_diversity
+from evenplace.places.imbalance import gini, imbalance_ratio
+from tests import oracle_places as oracle
+
+
+def photos() -> Photos:
+    """Three in the first cell, one in the second."""
+    return Photos.from_arrays(
+        east=[1.0, 2.0, 3.0, 25.0], north=[1.0] * 4, zone=10, heading=[0.0, 10.0, 359.0, np.nan],
+        time=["2014-01-01", "2014-05-01", "2019-01-01", "NaT"],
+    )  # fmt: skip
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=40))
+def test_gini_is_half_the_relative_mean_difference(counts: list[int]) -> None:
+    assert gini(counts) == pytest.approx(oracle.gini(counts), abs=1e-12)
+    assert imbalance_ratio(counts) == max(counts) / min(counts)
+
+
+def test_headings_years_and_sides_are_counted() -> None:
+    found = cover(photos(), Grid(cell=20).partition(photos()))
+    assert found.headings.sum() == 3
+    assert found.headings[:, 0].sum() == 2
+    assert found.headings[:, 11].sum() == 1
+    assert found.years.tolist() == [2014, 2019]
+    assert found.by_year.sum(axis=0).tolist() == [2, 1]
+    assert found.sides.tolist() == [2, 0]
+    assert found.seasons.tolist() == [2, 0]
+
+
+def test_places_of_other_photos_are_refused() -> None:
+    with pytest.raises(PlaceError, match="4 photos and here are 2"):
+        cover(photos()[:2], Grid().partition(photos()))
+
+
+def test_new_photos_help_where_most_places_lack_some() -> None:
+    east = [1.0] * 5 + [21.0] * 5 + [41.0] * 5 + [1001.0, 1021.0]
+    places = Grid(cell=20).partition(Photos.from_arrays(east=east, north=[1.0] * 17))
+    needs = find_needs(places)
+    assert len(needs) == 1
+    assert (needs[0].below, needs[0].places, needs[0].photos) == (2, 2, 8)
+    assert needs[0].centre == (1020.0, 10.0)
+
+
+def test_diversity_is_the_mean_and_spread_of_all_pairs() -> None:
+    places = Grid(cell=20).partition(photos())
+    descriptors = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, 0.0]])
+    found = measure_diversity(descriptors, places)
+    pairs = [0.0, np.sqrt(0.5), np.sqrt(0.5)]
+    np.testing.assert_allclose(found.mean, [np.mean(pairs), np.nan])
+    np.testing.assert_allclose(found.spread, [np.std(pairs), np.nan])
+
+
+def test_descriptors_of_other_photos_are_refused() -> None:
+    with pytest.raises(PhotoError, match=r"shape \(3, 2\) and there are 4"):
+        measure_diversity(np.zeros((3, 2)), Grid().partition(photos()))

@@ -1,0 +1,226 @@
+"""Cells, groups, counts and tiers, against the field's own formulas and plain loops."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenplace.errors import PhotoError, PlaceError, SettingError
+from evenplace.photos import Photos
+from evenplace.places import Grid, GridGroups, Places, query_tiers, tiers
+from evenplace.places.grid import cell_numbers
+from evenplace.places.keys import Span, look_up, tally
+from tests import oracle_places as oracle
+
+METRES = st.one_of(
+    st.floats(-5e6, 5e6),
+    st.integers(-10_000, 10_000).map(lambda k: 20.0 * k),
+    st.integers(-10_000, 10_000).map(lambda k: float(np.nextafter(20.0 * k, -np.inf))),
+    st.integers(-10_000, 10_000).map(lambda k: float(np.nextafter(20.0 * k, np.inf))),
+)
+TOWN = st.lists(st.tuples(st.floats(-60, 60), st.floats(-60, 60)), min_size=1, max_size=80)
+
+
+def photos_at(positions: list[tuple[float, float]], heading: object = None) -> Photos:
+    east, north = zip(*positions, strict=True)
+    return Photos.from_arrays(east=east, north=north, zone=10, heading=heading)  # type: ignore[arg-type]
+
+
+@given(st.lists(METRES, min_size=1), st.sampled_from([1.0, 10.0, 15.0, 20.0]))
+def test_cell_numbers_are_pythons_floor_division_even_on_boundaries(
+    metres: list[float], cell: float
+) -> None:
+    assert cell_numbers(np.array(metres), cell).tolist() == [int(x // cell) for x in metres]
+
+
+@given(st.lists(st.tuples(METRES, METRES, st.floats(0, 359.99)), min_size=1, max_size=30))
+def test_classes_and_groups_are_cosplaces(photos: list[tuple[float, float, float]]) -> None:
+    M, alpha, N, L = 10, 30, 5, 2
+    heading = np.array([one[2] for one in photos], np.float32)
+    places = Grid(cell=M, groups=N, heading_bins=12, heading_groups=L).partition(
+        photos_at([one[:2] for one in photos], heading)
+    )
+    for row, (east, north, _) in enumerate(photos):
+        ids = places.ids[places.labels[row]]
+        theirs = oracle.cosplace_class(east, north, float(heading[row]), M, alpha)
+        assert (ids * [M, M, alpha]).tolist() == list(theirs)
+        e, n, h = oracle.cosplace_group(theirs, M, alpha, N, L)
+        assert places.groups[places.labels[row]] == (e * N + n) * L + h
+
+
+@given(st.lists(st.tuples(METRES, METRES), min_size=1, max_size=30))
+def test_classes_and_groups_are_divide_and_classifys(photos: list[tuple[float, float]]) -> None:
+    places = GridGroups(min_photos=1).partition(photos_at(photos))
+    for row, (east, north) in enumerate(photos):
+        theirs = oracle.dc_class(east, north, 20)
+        assert (places.ids[places.labels[row]] * 20).tolist() == list(theirs)
+        e, n = oracle.dc_group(theirs, 20, 2)
+        assert places.groups[places.labels[row]] == e * 2 + n
+
+
+@given(TOWN, st.integers(1, 4))
+def test_a_grid_is_eq_1_in_plain_loops(positions: list[tuple[float, float]], least: int) -> None:
+    places = Grid(cell=20, min_photos=least).partition(photos_at(positions))
+    expected = oracle.grid(positions, 20, least)
+    assert [tuple(one) for one in places.ids.tolist()] == list(expected)
+    assert places.counts.tolist() == [len(rows) for rows in expected.values()]
+    assert places.tiers.tolist() == oracle.tiers(places.counts.tolist())
+    labels = np.full(len(positions), -1)
+    for place, rows in enumerate(expected.values()):
+        labels[rows] = place
+    assert places.labels.tolist() == labels.tolist()
+    assert places.outside == int(np.sum(labels < 0))
+
+
+@given(TOWN, st.integers(2, 4))
+def test_cells_of_one_group_are_never_adjacent(
+    positions: list[tuple[float, float]], N: int
+) -> None:
+    places = Grid(cell=20, groups=N).partition(photos_at(positions))
+    apart = np.abs(places.ids[:, None] - places.ids[None]).max(axis=2)
+    same = places.groups[:, None] == places.groups[None]
+    assert not np.any(same & (apart == 1))
+
+
+@pytest.mark.parametrize("L", [2, 3, 4, 6])
+def test_headings_of_one_group_are_never_adjacent_even_across_north(L: int) -> None:
+    bins = np.arange(12)
+    places = Grid(heading_bins=12, heading_groups=L).partition(
+        photos_at([(1.0, 1.0)] * 12, bins * 30 + 1)
+    )
+    for one in range(12):
+        assert places.groups[one] != places.groups[(one + 1) % 12]
+
+
+def test_groups_that_would_meet_across_north_are_refused() -> None:
+    with pytest.raises(SettingError, match="neighbours across north"):
+        Grid(heading_bins=12, heading_groups=11)
+
+
+def test_photos_without_a_heading_are_outside_when_headings_matter() -> None:
+    photos = photos_at([(1.0, 1.0), (2.0, 2.0)], [90.0, float("nan")])
+    places = Grid(heading_bins=4).partition(photos)
+    assert places.labels.tolist() == [0, -1]
+    assert places.locate(photos).tolist() == [0, -1]
+
+
+def test_cosplace_has_fifty_groups_and_uses_eight() -> None:
+    rng = np.random.default_rng(0)
+    photos = photos_at(rng.uniform(0, 100, (20_000, 2)).tolist(), rng.uniform(0, 360, 20_000))
+    grid = Grid.cosplace()
+    assert grid.group_total == 50
+    places = grid.partition(photos)
+    assert set(places.groups.tolist()) == set(range(8))
+    assert places.counts.min() >= 10
+    assert places.counts.sum() + places.outside == len(photos)
+    np.testing.assert_array_equal(places.locate(photos), places.labels)
+
+
+@given(TOWN, st.randoms(use_true_random=False))
+def test_the_order_of_photos_changes_nothing(
+    positions: list[tuple[float, float]], random: object
+) -> None:
+    order = list(range(len(positions)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    grid = Grid(cell=20, min_photos=2, groups=2)
+    one, other = (
+        grid.partition(photos_at(positions)),
+        grid.partition(photos_at([positions[row] for row in order])),
+    )
+    assert one.ids.tolist() == other.ids.tolist()
+    assert one.tiers.tolist() == other.tiers.tolist()
+    assert other.labels.tolist() == one.labels[order].tolist()
+
+
+def test_new_photos_are_looked_up_by_position() -> None:
+    places = Grid(cell=20).partition(photos_at([(5.0, 5.0), (45.0, 5.0)]))
+    found = places.locate(np.array([[19.9, 0.0], [20.0, 0.0], [59.9, 19.9], [np.nan, 0], [1e9, 0]]))
+    assert found.tolist() == [0, -1, 1, -1, -1]
+
+
+def test_centres_and_areas_are_those_of_squares() -> None:
+    places = Grid(cell=20).partition(photos_at([(545001.0, 4184001.0)]))
+    np.testing.assert_allclose(places.centres, [[545010, 4184010]])
+    np.testing.assert_allclose(places.areas, [400])
+
+
+def test_photos_of_another_zone_are_refused() -> None:
+    places = Grid().partition(photos_at([(1.0, 1.0)]))
+    other = Photos.from_arrays(east=[1.0], north=[1.0], zone=11)
+    with pytest.raises(PhotoError, match="zone 11 and the places in 10"):
+        places.locate(other)
+
+
+def test_no_photos_and_absurd_settings_are_refused() -> None:
+    with pytest.raises(PhotoError, match="no photos"):
+        Grid().partition(Photos.from_arrays(east=[], north=[]))
+    for wrong in ({"cell": 0.0}, {"cell": float("nan")}, {"min_photos": 0}, {"groups": 0},
+                  {"groups_in_use": 2}):  # fmt: skip
+        with pytest.raises(SettingError):
+            Grid(**wrong)
+
+
+def test_coordinates_beyond_any_map_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"1e\+300 is beyond any map"):
+        Grid().partition(photos_at([(1e300, 0.0)]))
+    with pytest.raises(PlaceError, match="more than can be numbered"):
+        Grid(cell=1e-6).partition(photos_at([(-2e9, -2e9), (2e9, 2e9)]))
+
+
+def test_places_survive_the_disk(tmp_path: Path) -> None:
+    places = Grid(cell=20, groups=2).partition(photos_at([(1, 1), (30, 1), (31, 1), (-5, 70)]))
+    places.write(tmp_path / "places.parquet")
+    again = Places.read(tmp_path / "places.parquet")
+    assert again.rule == places.rule
+    assert again.zone == 10
+    for name in ("labels", "ids", "centres", "counts", "groups", "tiers", "areas"):
+        one, other = getattr(again, name), getattr(places, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_that_holds_no_places_is_refused(tmp_path: Path) -> None:
+    photos_at([(1, 1)]).write(tmp_path / "photos.parquet")
+    with pytest.raises(PlaceError, match="no file of places"):
+        Places.read(tmp_path / "photos.parquet")
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=60))
+def test_tiers_are_three_and_four_and_three_tenths(counts: list[int]) -> None:
+    assert tiers(counts).tolist() == oracle.tiers(counts)
+
+
+def test_the_papers_query_tails_have_222_and_2044_queries() -> None:
+    for queries, tail in ((740, 222), (6816, 2044)):
+        found = query_tiers(np.arange(queries))
+        assert np.sum(found == 2) == tail
+        assert found[0] == 2
+        assert found[-1] == 0
+
+
+def test_shares_that_do_not_add_up_are_refused() -> None:
+    with pytest.raises(PlaceError, match="add up to 1"):
+        tiers([1, 2, 3], (0.5, 0.5, 0.5))
+
+
+def test_a_place_with_one_photo_is_the_middle() -> None:
+    places = Grid().partition(photos_at([(1.0, 1.0)]))
+    assert places.tiers.tolist() == [1]
+    assert "1 photos in 1 places" in places.summary()
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1), st.booleans())
+def test_counting_and_sorting_number_keys_alike(rows: list[tuple[int, int]], wide: bool) -> None:
+    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+    far = 1 << 30 if wide else 20
+    span = Span.between([-far, -9], [far, 9])
+    found = tally(span.pack(columns), span.total)
+    distinct, counts = np.unique(rows, axis=0, return_counts=True)
+    assert span.unpack(found.keys).tolist() == distinct.tolist()
+    assert found.counts.tolist() == counts.tolist()
+    assert span.unpack(found.keys)[found.labels].tolist() == [list(row) for row in rows]
+    beyond = look_up(found.keys, np.array([span.total]), span.total)
+    assert beyond.tolist() == [-1]
