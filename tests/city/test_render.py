@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evenplace.city import atlas
 from evenplace.city.camera import Camera
 from evenplace.city.draw import QUALITY
 from evenplace.city.light import query_days, survey_days
@@ -126,6 +127,15 @@ def test_camera_out_of_town_sees_sky_and_ground(renderer: Renderer) -> None:
 def test_photo_is_the_same_twice(renderer: Renderer) -> None:
     camera = stand(busy_street().end, 200.0)
     assert (look(renderer, camera) == look(renderer, camera)).all()
+
+
+def test_full_memory_does_not_change_a_photo(monkeypatch: pytest.MonkeyPatch) -> None:
+    camera = stand(busy_street().end, 200.0)
+    kept = Renderer(0, 32)
+    first = look(kept, camera)
+    monkeypatch.setattr(atlas, "MEMORY", 0)
+    assert (look(kept, stand(busy_street().start, 20.0)) != first).any()
+    assert (look(kept, camera) == first).all()
 
 
 @pytest.mark.slow

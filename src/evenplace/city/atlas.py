@@ -12,6 +12,8 @@ from evenplace.city.lots import Building, Wall
 from evenplace.city.style import Style
 
 LEVELS = 5
+PLAIN = ("party", "back", "roof")  # too little on them to be worth the finest level
+MEMORY = 64 << 20  # texels kept, 4 bytes each
 TEXELS_PER_METRE = 16.0  # for a picture 224 pixels wide
 
 Look = tuple[Style, str, float, float]
@@ -46,20 +48,29 @@ class Atlas:
         return known[look]
 
     def need(self, looks: NDArray[np.int64]) -> None:
-        """Draw those of the looks that have not been seen yet."""
+        """Draw those of the looks that are not there; when memory is full, start afresh."""
+        if self._used > MEMORY:
+            self.drawn[:] = False
+            self._used = 0
         for look in np.unique(looks[~self.drawn[looks]]):
             self._draw(int(look))
 
     def _draw(self, look: int) -> None:
+        """Draw a look at every density; plain ones lack the finest and use the next for it."""
         style, kind, width, height = self._looks[look]
+        plain = kind in PLAIN
+        density = self.density / 2 if plain else self.density
         if kind == "roof":
-            canvas = draw_roof(style, width, height, self.density)
+            canvas = draw_roof(style, width, height, density)
         else:
-            canvas = draw_wall(style, kind, width, height, self.density)
+            canvas = draw_wall(style, kind, width, height, density)
         level = canvas.texels()
-        for number in range(LEVELS):
+        for number in range(int(plain), LEVELS):
             self._keep(look, number, level)
             level = _halve(level)
+        if plain:
+            for table in (self.starts, self.rows, self.columns):
+                table[look, 0] = table[look, 1]
         self.drawn[look] = True
 
     def _keep(self, look: int, number: int, level: NDArray[np.uint32]) -> None:
