@@ -442,6 +442,21 @@ def test_labels_that_fit_no_place_are_refused(rows: Tensor, truth: Tensor, said:
         ev.CrossEntropy()(rows, truth)
 
 
+@pytest.mark.parametrize("name", ev.loss_names("cosines"))
+def test_counts_of_other_places_are_refused(name: str, cosines: Tensor) -> None:
+    loss = ev.build_loss(name, [*COUNTS, 5])
+    with pytest.raises(SettingError, match="cosines to 6 places but counts of 7"):
+        loss(cosines, labels)
+    places = torch.arange(len(COUNTS))
+    assert math.isfinite(loss(cosines, labels, ev.Columns(places)).item())
+    assert math.isfinite(loss(cosines, labels, columns=ev.Columns(places)).item())
+
+
+def test_offsets_of_other_places_are_refused(cosines: Tensor) -> None:
+    with pytest.raises(SettingError, match="2 offsets for 6 places"):
+        ev.cross_entropy(cosines, labels, offsets=torch.zeros(2))
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [

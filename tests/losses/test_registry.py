@@ -4,7 +4,6 @@ import inspect
 
 import pytest
 import torch
-from torch import nn
 
 from evenplace import losses as ev
 from evenplace.errors import SettingError
@@ -33,6 +32,15 @@ def test_every_name_builds_and_yields_a_number(name: str) -> None:
     found = loss(given, torch.tensor([0, 0, 1, 2]))
     assert found.ndim == 0
     assert bool(torch.isfinite(found))
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_loss_describes_its_prior(name: str) -> None:
+    effect = ev.build_loss(name, torch.tensor([9, 2, 1])).describe()
+    assert (effect.places, effect.rarest, effect.commonest) == (3, 1.0, 9.0)
+    softmax = ev.loss_takes(name) == "cosines" and name != "distribution-balanced"
+    assert effect.cancels == softmax
+    assert "nan" not in str(effect)
 
 
 def test_names_carry_their_published_settings() -> None:
@@ -76,7 +84,7 @@ def test_a_package_can_add_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
         def __getitem__(self, name: object) -> "Found":
             return self
 
-        def load(self) -> type[nn.Module]:
+        def load(self) -> type[ev.PriorLoss]:
             return ev.Triplet
 
     monkeypatch.setattr(registry, "entry_points", lambda group: Found())

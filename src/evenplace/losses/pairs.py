@@ -167,6 +167,10 @@ class MultiSimilarity(PriorLoss):
             mining=self.mining,
         )
 
+    def reach(self) -> dict[str, Any]:
+        """Offsets would be multiplied by gamma_n, and a constant one move the threshold."""
+        return {"gain": self.gamma_n, "cancels": False, "margin": 0.0}
+
 
 class LowVisitBiasPairs(PriorLoss):
     """The paper's loss on pairs (Eq. 7), in place of `MultiSimilarityLoss`.

@@ -176,6 +176,8 @@ class PriorLoss(nn.Module):
         self.prior = prior or self._visits
         for name in ("counts", "weights", "offsets"):
             self.register_buffer(name, None, persistent=False)
+        if self.takes == "cosines":
+            self.register_forward_pre_hook(_check_places, with_kwargs=True)
         if counts is not None:
             self.update_counts(counts, all_counts=all_counts)
 
@@ -229,6 +231,18 @@ class PriorLoss(nn.Module):
         """Say how offsets enter: `gain`, `cancels`, and the host's `margin` in logits."""
         scale, margin = (float(getattr(self, name, 0.0)) for name in ("scale", "margin"))
         return {"gain": 1.0, "cancels": True, "margin": scale * margin}
+
+
+def _check_places(loss: PriorLoss, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Refuse cosines to other places than were counted: a group's, say, and the whole map's."""
+    cosines, columns = named.get("cosines", args[0] if args else None), named.get("columns")
+    if columns is not None or len(args) > 2 or cosines is None or loss.counts is None:
+        return
+    if cosines.shape[-1] != len(loss.counts):
+        raise SettingError(
+            f"cosines to {cosines.shape[-1]} places but counts of {len(loss.counts)}; "
+            "pass the counts of the places of this softmax"
+        )
 
 
 def _like(counts: Counts, found: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Losses by name, for recipes and the command line.
 
-Another package adds one with an entry point in the group ``evenplace.losses``: a class built
-as `PriorLoss` is, whose `takes` says "cosines" or "descriptors".
+Another package adds one with an entry point in the group ``evenplace.losses``: a `PriorLoss`
+whose `takes` says "cosines" or "descriptors".
 """
 
 import inspect
@@ -10,22 +10,20 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from torch import nn
-
 from evenplace.errors import SettingError, unknown_name
 
 from .adjusted import BalancedSoftmax, LogitAdjustment
 from .classification import AngularMargin, CrossEntropy, LargeMarginCosine, LowVisitBias
 from .margins import AdaptiveLogitAdjustment, LabelDistributionMargin
 from .pairs import Contrastive, LowVisitBiasPairs, MultiSimilarity
-from .prior import Counts
+from .prior import Counts, PriorLoss
 from .reweighted import ClassBalanced, Focal, HardClass
 from .triplets import Sare, Triplet
 from .yes_no import DistributionBalanced
 
 Takes = Literal["cosines", "descriptors"]
 
-LOSSES: dict[str, Callable[..., nn.Module]] = {
+LOSSES: dict[str, Callable[..., PriorLoss]] = {
     "cross-entropy": CrossEntropy,
     "cosface": LargeMarginCosine,
     "arcface": AngularMargin,
@@ -47,7 +45,7 @@ LOSSES: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-def build_loss(name: str, counts: Counts | None = None, **settings: Any) -> nn.Module:
+def build_loss(name: str, counts: Counts | None = None, **settings: Any) -> PriorLoss:
     """Build a loss by name: ``build_loss("low-visit-bias", counts, beta=0.25, kappa=0.5)``."""
     kind = _find(name)
     known = inspect.signature(kind).parameters
@@ -67,16 +65,16 @@ def loss_names(takes: Takes | None = None) -> tuple[str, ...]:
 
 def loss_takes(name: str) -> Takes:
     """Say what a loss is called with: cosines to every place, or descriptors of a batch."""
-    kind = _find(name)
-    takes: Takes = getattr(getattr(kind, "func", kind), "takes", "cosines")
+    kind: Any = _find(name)
+    takes: Takes = getattr(kind, "func", kind).takes
     return takes
 
 
-def _find(name: str) -> Callable[..., nn.Module]:
+def _find(name: str) -> Callable[..., PriorLoss]:
     if name in LOSSES:
         return LOSSES[name]
     points = entry_points(group="evenplace.losses")
     if name in points.names:
-        loaded: Callable[..., nn.Module] = points[name].load()
+        loaded: Callable[..., PriorLoss] = points[name].load()
         return loaded
     raise unknown_name("loss", name, [*LOSSES, *points.names])

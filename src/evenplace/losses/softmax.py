@@ -66,6 +66,10 @@ def target_losses(
     check_batch(cosines, labels, columns)
     wide = torch.float64 if cosines.dtype == torch.float64 else torch.float32
     shift = torch.zeros(1, dtype=wide, device=cosines.device)
+    if offsets is not None and columns is None and len(offsets) != cosines.shape[1]:
+        raise SettingError(
+            f"{len(offsets)} offsets for {cosines.shape[1]} places; pass one for each"
+        )
     if offsets is not None:
         shift = offsets.to(wide) if columns is None else offsets.to(wide)[columns.places]
     if columns is not None and columns.bonus is not None:
