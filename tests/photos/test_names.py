@@ -73,3 +73,16 @@ def test_any_names_read_back_as_written(photos: list[tuple[float, float, int]]) 
     np.testing.assert_allclose(read.columns["east"], [one[0] for one in photos], atol=0.0051)
     np.testing.assert_allclose(read.columns["north"], [one[1] for one in photos], atol=0.0051)
     assert read.columns["heading"].to_pylist() == [one[2] for one in photos]
+
+
+def test_blocks_of_names_read_as_one() -> None:
+    from evenplace.photos.names import BLOCK
+
+    count = BLOCK + 5
+    written = [sfxl_name(row, 7, note="" if row < BLOCK else "late") for row in range(count)]
+    written[3] = "holiday.jpg"
+    read = read_names(names(*written))
+    assert read.rows.tolist() == [row for row in range(count) if row != 3]
+    assert read.columns["east"].to_pylist() == read.rows.tolist()
+    assert read.columns["note"].to_pylist()[-6:] == [None, *["late"] * 5]
+    assert len(read.skipped) == 1

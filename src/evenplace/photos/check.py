@@ -33,7 +33,7 @@ class Check:
         wide, high = np.ptp(photos.east), np.ptp(photos.north)
         known = int(np.isfinite(photos.heading).sum())
         dated = photos.time[~np.isnat(photos.time)]
-        spots = len(np.unique(photos.positions, axis=0))
+        spots = _count_spots(photos)
         lines = [
             f"layout {self.layout}: {len(photos):,} photos at {spots:,} different positions",
             f"UTM zone {', '.join(map(str, photos.zones))}, {wide:,.0f} m by {high:,.0f} m"
@@ -97,6 +97,12 @@ def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = 24) ->
     for number, tile in enumerate(tiles):
         sheet.paste(tile, (number % ACROSS * TILE, number // ACROSS * TILE))
     return sheet
+
+
+def _count_spots(photos: Photos) -> int:
+    order = np.lexsort((photos.north, photos.east))
+    moved = (np.diff(photos.east[order]) != 0) | (np.diff(photos.north[order]) != 0)
+    return int(np.count_nonzero(moved)) + 1
 
 
 def _kind(reason: str) -> str:

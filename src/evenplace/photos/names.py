@@ -6,6 +6,7 @@ CosPlace, EigenPlaces, Divide&Classify and VPR-datasets-downloader all write and
 Fields may be empty; only east and north must be there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evenplace.photos.scan import base_names
 from evenplace.photos.table import Skipped
 
 FIELDS = (
@@ -22,6 +22,7 @@ FIELDS = (
 )  # fmt: skip
 NUMBERS = ("latitude", "longitude", "pitch", "roll", "height")
 WORDS = ("pano", "tile", "note")
+BLOCK = 1 << 15  # names at a time: what the processor's cache holds
 TEMPLATE = "@east@north@zone@letter@lat@lon@pano@tile@heading@pitch@roll@height@time@note@.jpg"
 
 
@@ -39,23 +40,33 @@ def read_names(paths: pa.Array) -> NamedRows:
 
     A name that does not parse is skipped with its reason; the folder it lies in never matters.
     """
-    fields = pc.split_pattern(base_names(paths), "@")
-    counts = np.asarray(pc.list_value_length(fields))
-    reasons: dict[int, str] = {
-        int(row): f"its name has {counts[row] - 1} fields where {TEMPLATE} has 15"
-        for row in np.flatnonzero(counts != len(FIELDS))
+    starts = range(0, max(len(paths), 1), BLOCK)
+    blocks = [_read_block(paths.slice(start, BLOCK)) for start in starts]
+    if len(blocks) == 1:
+        return blocks[0]
+    tables = [pa.table(block.columns) for block in blocks]
+    table = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    return NamedRows(
+        np.concatenate([block.rows + start for block, start in zip(blocks, starts, strict=True)]),
+        {name: table.column(name).combine_chunks() for name in table.column_names},
+        tuple(one for block in blocks for one in block.skipped),
+    )
+
+
+def _read_block(paths: pa.Array) -> NamedRows:
+    rows, parts = _split(paths)
+    whole = np.zeros(len(paths), bool)
+    whole[rows] = True
+    reasons = {
+        int(row): f"its name has {_fields_of(paths[row])} fields where {TEMPLATE} has 15"
+        for row in np.flatnonzero(~whole)
     }
-    rows = np.flatnonzero(counts == len(FIELDS))
-    parts = _columns(fields if len(rows) == len(counts) else fields.take(pa.array(rows)))
-    numbers = {name: _numbers(parts[name]) for name in ("east", "north", "zone", "heading")}
-    bad = np.zeros(len(rows), bool)
-    for name in ("east", "north"):
-        bad |= ~np.isfinite(numbers[name])
+    numbers = {name: _numbers(parts[name]) for name in ("east", "north", "heading")}
+    bad = ~(np.isfinite(numbers["east"]) & np.isfinite(numbers["north"]))
     for at in np.flatnonzero(bad):
         east, north = parts["east"][at].as_py(), parts["north"][at].as_py()
-        reasons[int(rows[at])] = (
-            f"its name gives east {east!r} and north {north!r}, not two numbers"
-        )
+        told = f"its name gives east {east!r} and north {north!r}, not two numbers"
+        reasons[int(rows[at])] = told
     columns = _typed(parts, numbers)
     if bad.any():
         keep = pa.array(np.flatnonzero(~bad))
@@ -65,18 +76,36 @@ def read_names(paths: pa.Array) -> NamedRows:
     return NamedRows(rows, columns, skipped)
 
 
-def _columns(fields: pa.Array) -> dict[str, pa.Array]:
-    """One array a field.  The values of an n-field list column lie n apart in one flat array."""
-    flat = fields.flatten()
-    index = np.arange(0, len(flat), len(FIELDS))
-    return {name: flat.take(pa.array(index + at)) for at, name in enumerate(FIELDS)}
+def _split(paths: pa.Array) -> tuple[NDArray[np.int64], dict[str, pa.Array]]:
+    """The rows whose names have all fields, and one array a field of them.
+
+    Splitting from the end leaves the folder in the first part, which must end where the name
+    begins: otherwise an @ of the folder stands in for one the name lacks.
+    """
+    fields = pc.split_pattern(paths, "@", max_splits=len(FIELDS) - 1, reverse=True)
+    rows = np.flatnonzero(np.asarray(pc.list_value_length(fields)) == len(FIELDS))
+    if len(rows) < len(paths):
+        fields = fields.take(pa.array(rows))
+    flat = fields.flatten()  # the values of one field lie len(FIELDS) apart
+    first = np.arange(0, len(flat), len(FIELDS))
+    parts = {name: flat.take(pa.array(first + at)) for at, name in enumerate(FIELDS[:-1])}
+    start = parts.pop("start")
+    begins = np.asarray(pc.or_(pc.equal(start, ""), pc.ends_with(start, "/")))
+    if not begins.all():
+        rows, keep = rows[begins], pa.array(np.flatnonzero(begins))
+        parts = {name: values.take(keep) for name, values in parts.items()}
+    return rows, parts
+
+
+def _fields_of(path: pa.Scalar) -> int:
+    return str(path).rsplit("/", 1)[-1].count("@")
 
 
 def _typed(
     parts: dict[str, pa.Array], numbers: dict[str, NDArray[np.float64]]
 ) -> dict[str, pa.Array]:
-    south = pc.and_(pc.less(parts["letter"], "N"), pc.not_equal(parts["letter"], ""))
-    zone = np.nan_to_num(numbers["zone"])
+    south = _once(parts["letter"], lambda text: pc.and_(pc.less(text, "N"), pc.greater(text, "")))
+    zone = np.nan_to_num(np.asarray(_once(parts["zone"], lambda text: pa.array(_numbers(text)))))
     zone = np.where(np.abs(zone) <= 60, zone, 0) * np.where(np.asarray(south), -1, 1)
     columns = {
         "east": pa.array(numbers["east"]),
@@ -84,7 +113,8 @@ def _typed(
         "zone": pa.array(zone.astype(np.int8)),
         "heading": pa.array(numbers["heading"].astype(np.float32)),
     }
-    if (time := read_times(parts["time"])).null_count < len(time):
+    time = _once(parts["time"], read_times)
+    if time.null_count < len(time):
         columns["time"] = time
     for name in NUMBERS:
         if _filled(parts[name]) and not np.isnan(values := _numbers(parts[name])).all():
@@ -93,6 +123,12 @@ def _typed(
         if _filled(parts[name]):
             columns[name] = parts[name]
     return columns
+
+
+def _once(texts: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Read each different text once: a city has one zone and a few dozen dates."""
+    encoded = texts.dictionary_encode()
+    return read(encoded.dictionary).take(encoded.indices)
 
 
 def _filled(texts: pa.Array) -> bool:

@@ -40,13 +40,14 @@ def find_nearby(database: Photos, queries: Photos, radius: float = 25.0) -> Near
         raise SettingError(f"radius is {radius}; give a positive number of metres")
     if not len(database) or not len(queries):
         return Nearby(np.zeros(len(queries) + 1, np.int64), np.empty(0, np.int64))
-    corner, height = _frame(database, radius)
-    keys = _keys(database, radius, corner, height)
+    side = radius * (1 + 1e-9)  # a rounded distance of one radius stays within neighbouring cells
+    corner, height = _frame(database, side)
+    keys = _keys(database, side, corner, height)
     order = np.argsort(keys, kind="stable")
     found: list[tuple[Ints, Ints]] = []
     for start in range(0, len(queries), BLOCK):
         block = queries[start : start + BLOCK]
-        rows, query = _candidates(keys[order], _keys(block, radius, corner, height), height)
+        rows, query = _candidates(keys[order], _keys(block, side, corner, height), height)
         rows = order[rows]
         away = np.hypot(
             database.east[rows] - block.east[query], database.north[rows] - block.north[query]

@@ -105,5 +105,6 @@ def _count_pairs(first: NDArray[np.integer], second: Ints, rows: int, columns: i
 
 def _distinct_of(labels: Ints, kinds: Ints, count: int) -> Ints:
     """How many different kinds each place has: (C,)."""
-    pairs = np.unique(labels * (kinds.max(initial=0) + 1) + kinds)
-    return np.bincount(pairs // (kinds.max(initial=0) + 1), minlength=count)
+    seen = np.zeros((count, int(kinds.max(initial=0)) + 1), bool)
+    seen[labels, kinds] = True
+    return np.asarray(seen.sum(axis=1), np.int64)

@@ -21,7 +21,7 @@ from evenplace.places.keys import BLOCK
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Splits = tuple[Ints, NDArray[np.int8], Ints]  # nodes, axes, where on the lattice
-BINS = 12  # bits of a bin: 4096 a side
+BINS = 12  # most bits of a bin: 4096 a side
 MANY = 1 << 17  # photos below which a table of counts costs more than it saves
 CELLS = 1 << 16  # cells of the trunk: what is left of 63 bits beside two coordinates
 FINE = 4.5  # cells with fewer than so many leaves' photos are split exactly
@@ -36,13 +36,12 @@ class Trunk:
     splits: list[Splits]
     nodes: Ints  # (L,)
     boxes: Ints  # (L, 4) in steps
-    cell_of_bin: NDArray[np.int32] | None  # (bins * bins,); None when there is one cell
+    cell_of_bin: NDArray[np.int32]  # (bins * bins,)
+    bits: int  # of a bin, along one axis
 
     def cells(self, i: Ints, j: Ints) -> Ints:
         """The cell of each lattice position: (N,)."""
-        if self.cell_of_bin is None:
-            return np.zeros(len(i), np.int64)
-        return self.cell_of_bin[_bins(i, j)].astype(np.int64)
+        return self.cell_of_bin[_bins(i, j, self.bits)].astype(np.int64)
 
 
 def grow(east: Floats, north: Floats, most: int) -> tuple[Cuts, Ints]:
@@ -73,22 +72,24 @@ def _label(cuts: Cuts, trunk: Trunk, east: Floats, north: Floats) -> Ints:
     return labels
 
 
-def _bins(i: Ints, j: Ints) -> Ints:
-    return ((i >> (STEPS - BINS)) << BINS) | (j >> (STEPS - BINS))
+def _bins(i: Ints, j: Ints, bits: int) -> Ints:
+    return ((i >> (STEPS - bits)) << bits) | (j >> (STEPS - bits))
 
 
 def _bare_trunk() -> Trunk:
     none = (np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64))
     whole = np.array([[0, 0, MASK, MASK]])
-    return Trunk([none], np.array([1]), whole, None)
+    return Trunk([none], np.array([1]), whole, np.zeros(1, np.int32), 0)
 
 
 def _grow_trunk(east: Floats, north: Floats, lattice: Lattice, most: int) -> Trunk:
-    side = 1 << BINS
+    bits = min(len(east).bit_length() // 2, BINS)  # about a photo or more to a bin
+    side = 1 << bits
     keys = np.empty(len(east), np.int64)
     for start in range(0, len(keys), BLOCK):
         rows = slice(start, start + BLOCK)
-        keys[rows] = _bins(lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH))
+        i, j = lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH)
+        keys[rows] = _bins(i, j, bits)
     counted = np.bincount(keys, minlength=side * side).reshape(side, side)
     del keys
     sums = np.zeros((side + 1, side + 1), np.int64)
@@ -97,8 +98,9 @@ def _grow_trunk(east: Floats, north: Floats, lattice: Lattice, most: int) -> Tru
     cell_of_bin = np.zeros((side, side), np.int32)
     for cell, (i0, j0, i1, j1) in enumerate(bins.tolist()):
         cell_of_bin[i0:i1, j0:j1] = cell
-    steps = [(node, axis, at << (STEPS - BINS)) for node, axis, at in splits]
-    return Trunk(steps, nodes, bins << (STEPS - BINS), cell_of_bin.ravel())
+    fine = STEPS - bits
+    steps = [(node, axis, at << fine) for node, axis, at in splits]
+    return Trunk(steps, nodes, bins << fine, cell_of_bin.ravel(), bits)
 
 
 def _split_levels(sums: Ints, most: int) -> tuple[list[Splits], Ints, Ints]:
