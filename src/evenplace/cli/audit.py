@@ -4,10 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from evenplace.report.audit import audit_path, write_audit
+from evenplace.cli.console import console, print_table
 
 
 def audit(
@@ -24,14 +22,14 @@ def audit(
     ] = None,
 ) -> None:
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
+    from evenplace.report.audit import audit_path, write_audit
+
     found = audit_path(
         path, cell=cell, min_photos=min_photos, against=against, layout=layout, zone=zone,
         descriptors=descriptors, predictions=predictions,
     )  # fmt: skip
     columns, rows = found.table()
-    table = Table(*columns, title=found.places.summary().splitlines()[0], title_justify="left")
-    for row in rows:
-        table.add_row(*row)
-    console = Console()
-    console.print(table, found.sentence(), *found.notes(), sep="\n")
-    console.print(f"wrote {write_audit(found, out, title=f'{path.absolute().name}: the tail')}")
+    print_table(columns, rows, found.places.summary().splitlines()[0])
+    console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
+    page = write_audit(found, out, title=f"{path.absolute().name}: the tail")
+    console.print(f"wrote {page}", markup=False, soft_wrap=True)

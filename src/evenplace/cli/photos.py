@@ -4,11 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from evenplace.photos.check import check_photos
-from evenplace.photos.protocols import read_protocol
+from evenplace.cli.console import console, print_table
 
 
 def check(
@@ -21,16 +18,19 @@ def check(
     allow_partial: Annotated[bool, typer.Option(help="go on with other numbers")] = False,
 ) -> None:
     """Read photos and say what was understood, with a few rows and a sheet of thumbnails."""
-    console = Console()
+    from evenplace.photos.check import check_photos
+    from evenplace.photos.protocols import read_protocol
+
     if protocol is not None:
-        console.print(read_protocol(protocol, path, allow_partial).describe())
+        console.print(read_protocol(protocol, path, allow_partial).describe(), markup=False)
         return
     found = check_photos(path, layout, sheet, pattern=pattern, zone=zone)
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
         console.print({name: value for name, value in row.items() if value is not None})
-    table = Table("left out", "photos", "for example")
-    for reason, count, example in found.left_out():
-        table.add_row(reason, f"{count:,}", example)
-    console.print(table if table.row_count else "nothing was left out")
-    console.print(f"wrote {sheet}" if sheet.exists() else "no files to show")
+    left_out = [[reason, f"{count:,}", example] for reason, count, example in found.left_out()]
+    if left_out:
+        print_table(("left out", "photos", "for example"), left_out)
+    else:
+        console.print("nothing was left out")
+    console.print(f"wrote {sheet}" if sheet.exists() else "no files to show", markup=False)

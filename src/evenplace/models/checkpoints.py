@@ -17,6 +17,7 @@ from evenplace.photos.files import whole_file
 
 VERSION = 1
 _PLACES = "places."
+_ABOUT = "evenplace"  # one entry, so that the same model gives the same bytes
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,9 @@ def save_checkpoint(
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     for name, array in places.items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
-    head = {
-        "evenplace": str(VERSION),
-        "network": json.dumps(network.spec.as_dict()),
-        "recipe": json.dumps(recipe),
-    }
+    about = {"version": VERSION, "network": network.spec.as_dict(), "recipe": recipe}
     with whole_file(path, RunError) as draft:
-        save_file(tensors, draft, metadata=head)
+        save_file(tensors, draft, metadata={_ABOUT: json.dumps(about)})
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -50,21 +47,20 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise RunError(f"{path} does not exist; train first: evenplace train PHOTOS --run RUN")
     try:
         with safe_open(path, framework="pt") as file:
-            head = file.metadata() or {}
+            about = json.loads((file.metadata() or {}).get(_ABOUT, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise RunError(f"{path} is damaged ({error}); train again or restore a copy") from None
-    if head.get("evenplace") != str(VERSION):
-        found = head.get("evenplace", "none")
+    if about.get("version") != VERSION:
         raise RunError(
-            f"{path} has checkpoint version {found}, this EvenPlace reads {VERSION}; "
+            f"{path} has version {about.get('version')}, this EvenPlace reads {VERSION}; "
             "train again, or install the version that wrote it"
         )
     places = {n.removeprefix(_PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
-    network = build_network(NetworkSpec(**json.loads(head["network"])), weights=None)
+    network = build_network(NetworkSpec(**about["network"]), weights=None)
     network.attach_places(torch.from_numpy(places["groups"]))
     network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
-    return Checkpoint(network.eval(), json.loads(head["recipe"]), places)
+    return Checkpoint(network.eval(), about["recipe"], places)
 
 
 def _is_place(name: str) -> bool:

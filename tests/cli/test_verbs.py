@@ -1,0 +1,268 @@
+"""The verbs as a person types them: the whole path, and a sentence for everything that can go wrong."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evenplace.cli import main
+from tests.drawn import EAST, NORTH, draw_photos
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+TRAIN = ("--set", "epochs=1", "--set", "image_size=64", "--set", "cut=8", "--set", "dim=16")
+
+
+@pytest.fixture
+def evenplace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["evenplace", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("town")
+    rng = np.random.default_rng(0)
+    draw_photos(folder / "database", rng.uniform(0, 100, (40, 2)))
+    draw_photos(folder / "queries", rng.uniform(0, 100, (12, 2)), seed=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(town: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with a model and an index, made once by the verbs themselves."""
+    run = tmp_path_factory.mktemp("runs") / "one"
+    for words in (
+        ("train", town / "database", "--run", run, *TRAIN),
+        ("index", run, "--database", town / "database"),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["evenplace", *map(str, words)])
+            with pytest.raises(SystemExit) as stop:
+                main()
+            assert not stop.value.code
+    return run
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    shutil.copytree(trained, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_the_whole_path(evenplace: Command, town: Path, run: Path) -> None:
+    assert "is whole" in evenplace("verify", run).out
+    scored = evenplace("evaluate", run, "--queries", town / "queries")
+    assert scored.code == 0
+    assert "12 queries" in scored.out
+    assert (run / "predictions.parquet").exists()
+    found = evenplace("report", run)
+    assert found.code == 0
+    assert (run / "report/index.html").exists()
+
+
+def test_locate_answers_a_photo_the_town_did_not_contain(
+    evenplace: Command, town: Path, run: Path
+) -> None:
+    photo = sorted((town / "queries").iterdir())[0]
+    hits = json.loads(evenplace("locate", run, photo, "-k", 3, "--json").out)
+    assert len(hits) == 3
+    assert abs(hits[0]["position"][0] - EAST) < 150
+    assert abs(hits[0]["position"][1] - NORTH) < 150
+    assert Path(hits[0]["path"]).parent == town / "database"
+    assert "confidence" in evenplace("locate", run, photo).out
+
+
+@pytest.mark.parametrize("rerank", ["l2", "cfd", "kde"])
+def test_evaluation_takes_another_ranking(
+    evenplace: Command, town: Path, run: Path, rerank: str
+) -> None:
+    words = ("evaluate", run, "--queries", town / "queries", "--rerank", rerank)
+    assert evenplace(*words, "--shortlist", 500).code == 0
+
+
+def test_training_again_goes_on_where_it_was(evenplace: Command, town: Path, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+    again = evenplace("train", town / "database", "--run", run, *TRAIN)
+    assert again.code == 0
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (None, "does not exist"),
+        ("empty", "holds no photos"),
+        ("unnamed", "cat.jpg"),
+        ("zones", "zone"),
+    ],
+)
+def test_bad_folders_get_a_sentence(
+    evenplace: Command, tmp_path: Path, make: str | None, words: str
+) -> None:
+    folder = tmp_path / "photos"
+    if make:
+        folder.mkdir()
+    if make == "unnamed":
+        Image.new("RGB", (8, 8)).save(folder / "cat.jpg")
+    if make == "zones":
+        draw_photos(folder, np.zeros((2, 2)))
+        first = sorted(folder.iterdir())[0]
+        first.rename(folder / first.name.replace("@34@T@", "@35@T@"))
+    said = evenplace("train", folder, "--run", tmp_path / "run", *TRAIN)
+    assert said.code == 2
+    assert words in said.err
+    assert said.err.startswith("error: ")
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("corrupt", b"\xff\xd8no picture"), ("empty", b""), ("text", b"hello")]
+)
+def test_a_query_that_is_no_picture_gets_a_sentence(
+    evenplace: Command, run: Path, tmp_path: Path, kind: str, data: bytes
+) -> None:
+    (tmp_path / f"{kind}.jpg").write_bytes(data)
+    said = evenplace("locate", run, tmp_path / f"{kind}.jpg")
+    assert said.code == 2
+    assert f"{kind}.jpg" in said.err
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK", "I;16", "P", "LA"])
+def test_unusual_pictures_are_located(
+    evenplace: Command, run: Path, tmp_path: Path, mode: str
+) -> None:
+    grey = np.random.default_rng(0).integers(0, 255, (40, 30), dtype=np.uint8)
+    image = Image.fromarray(grey)
+    if mode == "I;16":
+        image = Image.fromarray(grey.astype(np.uint16) * 257)
+    elif mode != "L":
+        image = image.convert("RGB").convert(mode) if mode != "LA" else image.convert("LA")
+    path = tmp_path / ("photo.tif" if mode == "CMYK" else "photo.png")
+    image.save(path)
+    assert evenplace("locate", run, path).code == 0
+
+
+def test_unreadable_photos_are_counted_and_listed(
+    evenplace: Command, town: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(town / "database", tmp_path / "db")
+    victim = sorted((tmp_path / "db").iterdir())[5]
+    victim.write_bytes(victim.read_bytes()[:100])
+    said = evenplace("train", tmp_path / "db", "--run", tmp_path / "run", *TRAIN)
+    assert said.code == 0
+    assert "left out 1 photos" in said.err
+    assert victim.name in said.err.replace("\n", "")
+    assert "left out 1" in evenplace("index", tmp_path / "run", "--database", tmp_path / "db").err
+
+
+def test_another_model_s_index_is_refused(
+    evenplace: Command, town: Path, run: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    evenplace("train", town / "database", "--run", other, *TRAIN, "--set", "lr=0.5")
+    shutil.copy(other / "model.safetensors", run / "model.safetensors")
+    said = evenplace("locate", run, sorted((town / "queries").iterdir())[0])
+    assert said.code == 2
+    assert "index the database again" in said.err
+
+
+def test_a_run_of_another_version_is_refused(evenplace: Command, town: Path, run: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(run / "model.safetensors")
+    save_file(tensors, run / "model.safetensors", {"evenplace": '{"version": 99}'})
+    said = evenplace("locate", run, sorted((town / "queries").iterdir())[0])
+    assert said.code == 2
+    assert "version 99" in said.err
+
+
+def test_a_damaged_checkpoint_gets_a_sentence(evenplace: Command, town: Path, run: Path) -> None:
+    (run / "model.safetensors").write_bytes(b"\x00" * 64)
+    said = evenplace("locate", run, sorted((town / "queries").iterdir())[0])
+    assert said.code == 2
+    assert "damaged" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("locate", "nowhere", "x.jpg"), "evenplace train"),
+        (("evaluate", "nowhere", "--queries", "x"), "x does not exist"),
+        (("report", "nowhere"), "evaluate first"),
+        (("train", ".", "--run", "r", "--method", "dapr"), "did you mean 'dapr-m'"),
+        (("train", ".", "--run", "r", "--set", "epoch=1"), "did you mean 'epochs'"),
+    ],
+)
+def test_mistakes_name_the_remedy(
+    evenplace: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...],
+    remedy: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    said = evenplace(*words)
+    assert said.code == 2
+    assert remedy in said.err
+
+
+def test_a_full_disk_gets_a_sentence_and_leaves_no_index(
+    evenplace: Command, town: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "descriptors.npy")
+
+    monkeypatch.setattr("evenplace.index.build.np.save", full)
+    said = evenplace("index", run, "--database", town / "database")
+    assert said.code == 2
+    assert "disk is full" in said.err
+    assert not list(run.glob("*.partial"))
+    monkeypatch.undo()
+
+
+def test_debug_shows_where_an_error_came_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from evenplace.errors import RunError
+
+    monkeypatch.setattr(sys, "argv", ["evenplace", "locate", str(tmp_path), "x.jpg", "--debug"])
+    with pytest.raises(RunError):
+        main()
+
+
+def test_help_is_quick_and_lists_the_verbs() -> None:
+    began = time.process_time()
+    code = "import sys; sys.argv = ['evenplace', '--help']; from evenplace.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert time.process_time() - began < 5
+    for verb in ("audit", "city", "train", "index", "locate", "evaluate", "report", "demo"):
+        assert verb in done.stdout
+
+
+def test_help_does_not_load_torch() -> None:
+    code = "import evenplace.cli, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
