@@ -22,7 +22,7 @@ def audit(
     ] = None,
 ) -> None:
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
-    from evenplace.report.audit import audit_path, write_audit
+    from evenplace.report.audit import audit_path, title_of, write_audit
 
     found = audit_path(
         path, cell=cell, min_photos=min_photos, against=against, layout=layout, zone=zone,
@@ -31,5 +31,5 @@ def audit(
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])
     console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
-    page = write_audit(found, out, title=f"{path.absolute().name}: the tail")
+    page = write_audit(found, out, title=f"How uneven is {title_of(path)}?")
     console.print(f"wrote {page}", markup=False, soft_wrap=True)

@@ -132,6 +132,13 @@ def audit_photos(
     )
 
 
+def title_of(path: str | Path) -> str:
+    """What to call the photos of a path: a folder called `database` needs its parent."""
+    folder = Path(path).absolute()
+    generic = folder.name in ("database", "queries", "images", "train", "test", "val", "query")
+    return f"{folder.parent.name}/{folder.name}" if generic else folder.name
+
+
 def audit_path(
     path: str | Path,
     *,

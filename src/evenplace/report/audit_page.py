@@ -128,8 +128,8 @@ def _map(audit: Audit, samples: Samples) -> Section:
     return Section(
         "Where",
         map_html(cells, Points(_dots(audit))),
-        "Each place in the colour of its tier. Drag and pinch or scroll to move; click a place for "
-        "its photos; a button hides a tier.",
+        "Each place in the colour of its tier. Drag to move (two fingers on a phone); click a "
+        "place for its photos, and then the wheel zooms; a button hides a tier.",
     )
 
 
@@ -165,7 +165,7 @@ def _comparison(audit: Audit, other: Places) -> Section:
     maps, rows = "", []
     for places in (audit.places, other):
         facts = {"photos": places.counts, "m²": np.round(places.areas)}
-        cells = Cells(places.outlines, places.tiers, facts=facts)
+        cells = Cells(places.outlines, _kinds(audit, places), facts=facts)
         name = html.escape(places.rule.name)
         maps += (
             f"<div><h3>{name}</h3>{map_html(cells, link='pair', origin=origin, label=name)}</div>"
@@ -181,8 +181,15 @@ def _comparison(audit: Audit, other: Places) -> Section:
         f"{audit.places.rule.name} beside {other.rule.name}",
         table_html(columns, rows) + f'<div class="pair">{maps}</div>',
         "A partition that evens the counts moves the unevenness into the areas: a place downtown "
-        "becomes a doorstep, one at the edge of town a quarter. The two maps move together.",
+        "becomes a doorstep, one at the edge of town a quarter. Colours go by count, with the "
+        f"thresholds of {audit.places.rule.name}; the two maps move together.",
     )
+
+
+def _kinds(audit: Audit, places: Places) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Head, middle or tail by the thresholds of the audited places, so that colours compare."""
+    head, tail = audit.tiers[0].least, audit.tiers[2].most
+    return np.where(places.counts <= tail, 2, np.where(places.counts >= max(head, 1), 0, 1))
 
 
 def _coverage(audit: Audit) -> Section | None:

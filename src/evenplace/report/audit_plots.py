@@ -42,7 +42,9 @@ class Axis:
         if self.log:
             powers = range(int(np.ceil(np.log10(self.low))), int(np.log10(self.high) + 1e-9) + 1)
             return [10.0**power for power in powers]
-        return [self.low + (self.high - self.low) * step / 4 for step in range(5)]
+        step = 10.0 ** np.floor(np.log10(max(self.high - self.low, 1e-9) / 3))
+        step *= next(size for size in (1, 2, 5, 10) if (self.high - self.low) / (step * size) <= 5)
+        return [float(one) for one in np.arange(np.ceil(self.low / step) * step, self.high, step)]
 
 
 @dataclass(frozen=True)

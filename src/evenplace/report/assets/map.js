@@ -58,7 +58,7 @@
     if (!dots || (!dots.kinds && scale < 0.35)) return;
     const inks = dots.kinds ? data.points.keys.map((key) => colour(key[1])) : [colour("--ink")];
     const radius = data.points.radius * (dots.kinds ? 1 : Math.min(1.6, 0.5 + scale / 2)), rim = colour("--card");
-    pen.globalAlpha = dots.kinds ? 1 : 0.55;
+    pen.globalAlpha = dots.kinds ? 1 : 0.4;
     for (let i = 0; i < dots.at.length / 2; i++) {
       const x = px(dots.at[2 * i]), y = py(dots.at[2 * i + 1]);
       if (x < -9 || y < -9 || x > size + 9 || y > size + 9) continue;
@@ -120,8 +120,9 @@
   const extent = (cells) => {
     if (!cells.count) return [[0, 0], [1, 1]];
     const side = (at) => Float32Array.from({ length: cells.count }, (_, i) => cells.box[4 * i + at]).sort();
-    const [w, s, e, n] = [0, 1, 2, 3].map(side), few = Math.floor(cells.count * 0.02);
-    return [[s[few], w[few]], [n[cells.count - 1 - few], e[cells.count - 1 - few]]];
+    const [w, s, e, n] = [0, 1, 2, 3].map(side), last = cells.count - 1, few = Math.floor(cells.count * 0.02);
+    const most = (e[last - few] - w[few]) * (n[last - few] - s[few]), all = (e[last] - w[0]) * (n[last] - s[0]);
+    return all < 2 * most ? [[s[0], w[0]], [n[last], e[last]]] : [[s[few], w[few]], [n[last - few], e[last - few]]];
   };
 
   const follow = (name, map) => {
@@ -147,8 +148,10 @@
     };
     const map = L.map(element.querySelector(".view"), {
       crs: L.CRS.Simple, minZoom: -10, maxZoom: 6, zoomSnap: 0.25, zoomDelta: 1, wheelPxPerZoomLevel: 90,
-      scrollWheelZoom: true, attributionControl: false,
+      scrollWheelZoom: false, dragging: !L.Browser.mobile, attributionControl: false,
     });
+    map.on("focus click", () => map.scrollWheelZoom.enable());  // until then a wheel scrolls the page
+    map.on("blur", () => map.scrollWheelZoom.disable());
     const layer = new (tilesOf(cells, dots, data, hidden))({ minZoom: -10, maxZoom: 6, keepBuffer: 3 });
     map.fitBounds(extent(cells), { padding: [12, 12] });
     layer.addTo(map);
