@@ -164,6 +164,8 @@ class Photos:
     @property
     def zones(self) -> list[int]:
         """The UTM zones the photos are in, in ascending order; one, unless there are cities."""
+        if len(self) and self.zone.min() == self.zone.max():
+            return [int(self.zone[0])]
         counted = np.bincount(self.zone.astype(np.int16) + 128)
         return [int(number) - 128 for number in np.flatnonzero(counted)]
 
@@ -293,12 +295,13 @@ def _check_finite(columns: dict[str, Any], *names: str) -> None:
 def _check_zones(columns: dict[str, Any]) -> None:
     if "city" in columns:
         return
-    shifted = np.asarray(columns["zone"]).astype(np.int16) + 128
-    counts = np.bincount(shifted)
+    zones = np.asarray(columns["zone"])
+    if not len(zones) or zones.min() == zones.max():
+        return
+    counts = np.bincount(zones.astype(np.int16) + 128)
     found = [(int(number) - 128, int(counts[number])) for number in np.flatnonzero(counts)]
-    if len(found) > 1:
-        listed = " and ".join(f"{zone} ({count} photos)" for zone, count in found)
-        raise PhotoError(
-            f"the photos are in UTM zones {listed}, whose metres do not go together; "
-            "pass zone= to keep one, or use a layout with cities"
-        )
+    listed = " and ".join(f"{zone} ({count} photos)" for zone, count in found)
+    raise PhotoError(
+        f"the photos are in UTM zones {listed}, whose metres do not go together; "
+        "pass zone= to keep one, or use a layout with cities"
+    )

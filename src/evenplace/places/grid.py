@@ -16,6 +16,7 @@ from evenplace.places.table import Places, one_zone
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+EXACT = 1 << 52  # whole numbers below this are exact as floats
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
 
 
@@ -80,7 +81,7 @@ class Grid:
         east, north, heading = photos.east, photos.north, photos.heading
         for start in range(0, len(keys), BLOCK):
             rows = slice(start, start + BLOCK)
-            keys[rows] = span.pack(self._columns(east[rows], north[rows], heading[rows]))
+            keys[rows] = self._keys(span, east[rows], north[rows], heading[rows])
         found = tally(keys, span.total, self.min_photos)
         return self._places(span.unpack(found.keys), found.counts, found.labels, zone)
 
@@ -128,6 +129,23 @@ class Grid:
             columns.append(cell_numbers(known.astype(np.float64), 360 / self.heading_bins))
         return columns
 
+    def _keys(self, span: Span, east: Floats, north: Floats, heading: NDArray[np.float32]) -> Ints:
+        """The keys of photos that the span was made around: `span.pack` without its checks."""
+        if span.total >= EXACT:
+            return span.pack(self._columns(east, north, heading))
+        key = floor_cells(east, self.cell)
+        key -= span.low[0]
+        key *= span.size[1]
+        key += floor_cells(north, self.cell)
+        key -= span.low[1]
+        if self.heading_bins > 1:
+            unknown = np.isnan(heading)
+            turned = np.where(unknown, 0.0, heading)
+            key *= self.heading_bins
+            key += floor_cells(turned, 360 / self.heading_bins)
+            key[unknown] = span.total
+        return key.astype(np.int64)
+
     def _places(self, ids: Ints, counts: Ints, labels: Ints, zone: int) -> Places:
         groups = self.group_of(ids)
         if self.groups_in_use is not None:
@@ -151,9 +169,16 @@ def cell_numbers(metres: Floats, cell: float) -> Ints:
     The rounded quotient may land on the boundary, so it is checked against it; this gives what
     Python's `x // cell` gives, several times faster.
     """
-    quotient = np.floor(metres / cell)
-    if quotient.size and np.abs(quotient).max() >= 1 << 52:
-        worst = metres[np.abs(quotient).argmax()]
+    cells = floor_cells(metres, cell)
+    if cells.size and np.abs(cells).max() >= EXACT:
+        worst = metres[np.abs(cells).argmax()]
         raise SettingError(f"a coordinate of {worst} is beyond any map; check the photos")
-    quotient -= quotient * cell > metres
-    return quotient.astype(np.int64)
+    return cells.astype(np.int64)
+
+
+def floor_cells(metres: Floats, cell: float) -> Floats:
+    """Cell numbers as floats, which hold them exactly below 2^52."""
+    cells: Floats = metres / cell
+    np.floor(cells, out=cells)
+    cells -= cells * cell > metres
+    return cells
