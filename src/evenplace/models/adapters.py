@@ -34,7 +34,7 @@ class ConvolutionAdapter(nn.Module):
     def forward(self, tokens: Tensor, grid: tuple[int, int]) -> Tensor:
         inner = F.relu(self.down(tokens))  # (B, T, D/2)
         patches, beside = inner.tensor_split([grid[0] * grid[1]], dim=1)
-        maps = patches.transpose(1, 2).reshape(len(tokens), -1, *grid)  # (B, D/2, h, w)
+        maps = patches.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)  # (B, D/2, h, w)
         seen = torch.cat([self.branch1(maps), self.branch3(maps), self.branch5(maps)], dim=1)
         mixed = torch.cat([seen.flatten(2).transpose(1, 2), beside], dim=1)
         out: Tensor = _SCALE * self.up(inner + mixed)

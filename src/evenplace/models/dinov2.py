@@ -39,11 +39,11 @@ class Transformer(Backbone):
         extra = 1 + self.spec.registers
         tokens, grid = _unpack(maps, extra)
         if prompts is not None:
-            tokens = torch.cat([tokens, prompts.expand(len(tokens), -1, -1)], dim=1)
+            tokens = torch.cat([tokens, prompts.expand(tokens.shape[0], -1, -1)], dim=1)
         tokens = _run(self.stages[self.cut :], tokens, grid)
         cells = grid[0] * grid[1]
         patches, beside, after = tokens.tensor_split([cells, cells + extra], dim=1)
-        maps = patches.transpose(1, 2).reshape(len(tokens), -1, *grid)  # (B, D, h, w)
+        maps = patches.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)  # (B, D, h, w)
         return Features(maps, beside, after if prompts is not None else None)
 
     def _grid(self, photos: Tensor) -> Grid:
@@ -77,7 +77,7 @@ class Embedding(nn.Module):
         extra = [self.cls_token + class_position]
         if self.registers:
             extra.append(self.register_tokens)
-        beside = torch.cat(extra, dim=1).to(patches.dtype).expand(len(patches), -1, -1)
+        beside = torch.cat(extra, dim=1).to(patches.dtype).expand(patches.shape[0], -1, -1)
         return torch.cat([patches, beside], dim=1)  # (B, T, D)
 
     def positions(self, grid: Grid) -> tuple[Tensor, Tensor]:
@@ -206,7 +206,7 @@ def _pack(tokens: Tensor, grid: Grid) -> Tensor:
     width = grid[1]
     rows = -(-tokens.shape[1] // width)
     padded = F.pad(tokens, (0, 0, 0, rows * width - tokens.shape[1]))
-    return padded.reshape(len(tokens), rows, width, -1).permute(0, 3, 1, 2)  # (B, D, rows, w)
+    return padded.reshape(tokens.shape[0], rows, width, -1).permute(0, 3, 1, 2)  # (B, D, rows, w)
 
 
 def _unpack(maps: Tensor, extra: int) -> tuple[Tensor, Grid]:

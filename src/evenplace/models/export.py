@@ -4,6 +4,7 @@
 """
 
 import importlib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +92,8 @@ def _write(network: PlaceNetwork, path: Path, size: int) -> None:
     was_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # its fused operator has no ONNX counterpart
     try:
-        torch.onnx.export(
-            _Answers(network),
+        _torch_export(
+            _Answers(network).eval(),
             (_noise(2, size),),
             path,
             input_names=["photos"],
@@ -104,6 +105,14 @@ def _write(network: PlaceNetwork, path: Path, size: int) -> None:
         )
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
+
+
+def _torch_export(*args: Any, **options: Any) -> None:
+    """torch.onnx.export without the deprecation notes that torch's own parts trade."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(*args, **options)
 
 
 def _quantise(network: PlaceNetwork, path: Path, size: int, photos: Sequence[str]) -> None:

@@ -59,6 +59,6 @@ class _Block(nn.Module):
         x = self.encoder(x)
         own = self.queries
         asked = self.norm_queries(own + self.among(own, own, own, need_weights=False)[0])
-        asked = asked.expand(len(x), -1, -1)  # (B, Q, D)
+        asked = asked.expand(x.shape[0], -1, -1)  # (B, Q, D)
         answers = self.read(asked, x, x, need_weights=False)[0]
         return x, self.norm_answers(answers)
