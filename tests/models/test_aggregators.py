@@ -215,8 +215,18 @@ def test_fitting_starts_from_data_and_repeats_itself(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "dim"),
-    [("salad", 8448), ("salad", 2112), ("salad", 544), ("boq", 12288), ("boq", 8192)]
-    + [("boq", 16384), ("mixvpr", 4096), ("mixvpr", 512), ("mixvpr", 128), ("megaloc", 8448)],
+    [
+        ("salad", 8448),
+        ("salad", 2112),
+        ("salad", 544),
+        ("boq", 12288),
+        ("boq", 8192),
+        ("boq", 16384),
+        ("mixvpr", 4096),
+        ("mixvpr", 512),
+        ("mixvpr", 128),
+        ("megaloc", 8448),
+    ],
 )
 def test_published_lengths_are_built_as_published(name: str, dim: int) -> None:
     with torch.device("meta"):

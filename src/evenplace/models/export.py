@@ -1,6 +1,6 @@
 """A network as an ONNX file, checked against torch before anyone relies on it.
 
-    B batch · H, W pixels · D descriptor · C places
+B batch · H, W pixels · D descriptor · C places
 """
 
 import importlib

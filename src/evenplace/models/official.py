@@ -16,6 +16,8 @@ _NAMED = 3  # keys named in a refusal
 
 def load_official(network: PlaceNetwork, system: str, path: Path | str) -> None:
     """Fill a network from a published file; every tensor must find its place, and none be left."""
+    if system not in SYSTEMS:
+        raise unknown_name("system with published weights", system, SYSTEMS)
     fill_official(network, system, read_tensors(path), str(path))
 
 
@@ -23,8 +25,6 @@ def fill_official(
     network: PlaceNetwork, system: str, tensors: Mapping[str, Tensor], source: str = "the file"
 ) -> None:
     """Fill a network from tensors under their authors' names."""
-    if system not in SYSTEMS:
-        raise unknown_name("system with published weights", system, SYSTEMS)
     renamed = SYSTEMS[system].rename(network.backbone.spec, tensors)
     own = _own(network, without_backbone=SYSTEMS[system].backbone is None)
     if system == "netvlad" and "projection.weight" in renamed:

@@ -69,7 +69,9 @@ def _load(path: Path) -> Any:
         if path.suffix == ".safetensors":
             return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
+    except pickle.UnpicklingError as error:
+        if "GLOBAL" not in str(error):
+            raise WeightsError(f"{path} is no weight file; fetch it again") from None
         raise WeightsError(
             f"{path} holds more than tensors, and running what is inside could harm; "
             "ask its author for a plain state_dict"
