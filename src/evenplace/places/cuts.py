@@ -18,7 +18,7 @@ EAST, NORTH = 0, 1
 STEPS = 23  # bits of a lattice coordinate: 2 mm across a city
 MASK = (1 << STEPS) - 1
 BLOCK = 1 << 14  # rows at a time for a walk down the tree
-_ROW, _AXIS = 24, 62  # bits where a step keeps the row of its first half, and its axis
+_ROW, _SHIFT = 24, 57  # bits where a step keeps the row of its first half, and how far to shift
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,15 @@ class Lattice:
         step = 2.0 ** float(np.ceil(np.log2(max(longest, 1e-6) / (MASK - 1))))
         return cls((int(np.floor(root[0] / step)), int(np.floor(root[1] / step))), step)
 
-    def numbers(self, values: Floats, axis: int) -> Ints:
-        """The lattice line at or below each coordinate."""
-        return np.floor(values / self.step).astype(np.int64) - self.low[axis]
+    def codes(self, east: Floats, north: Floats) -> Ints:
+        """The lattice lines at or below positions, both in one integer: (N,) -> (N,)."""
+        code = np.floor(east / self.step).astype(np.int64)
+        code -= self.low[0]
+        code <<= STEPS
+        line = np.floor(north / self.step).astype(np.int64)
+        line -= self.low[1]
+        code |= line
+        return code
 
     def metres(self, lines: Ints, axes: NDArray[np.int8]) -> Floats:
         """The coordinate of lattice lines."""
@@ -93,29 +99,29 @@ class Cuts:
 
     @cached_property
     def _steps(self) -> Ints:
-        """A step down from each row of `everything` in one integer: axis, first half's row, line.
+        """A step down from each row of `everything` in one integer: shift, first half's row, line.
 
         A leaf leads to itself, over a line that nothing reaches: a walk needs no branches.
         """
         row = np.arange(len(self.everything))
         line = np.full(len(row), MASK + 1)
-        axis = np.zeros(len(row), np.int64)
+        shift = np.zeros(len(row), np.int64)
         split = np.searchsorted(self.everything, self.nodes)
         row[split] = np.searchsorted(self.everything, 2 * self.nodes)
-        line[split], axis[split] = self.at, self.axes
-        steps: Ints = (axis << _AXIS) | (row << _ROW) | line
+        line[split], shift[split] = self.at, np.where(self.axes == EAST, STEPS, 0)
+        steps: Ints = (shift << _SHIFT) | (row << _ROW) | line
         return steps
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Where nodes stand among `everything`, to start a walk from."""
         return np.searchsorted(self.everything, nodes)
 
-    def walk(self, i: Ints, j: Ints, rows: Ints) -> Ints:
+    def walk(self, codes: Ints, rows: Ints) -> Ints:
         """Walk lattice positions down from the rows given to rows of leaves: (N,) -> (N,)."""
         while True:
             step = self._steps[rows]
-            past = np.where(step >> _AXIS, j, i) >= (step & (2 * MASK + 1))
-            below = ((step >> _ROW) & ((1 << (_AXIS - _ROW)) - 1)) + past
+            past = ((codes >> (step >> _SHIFT)) & MASK) >= (step & (2 * MASK + 1))
+            below = ((step >> _ROW) & ((1 << (_SHIFT - _ROW)) - 1)) + past
             moved = below != rows
             moving = np.count_nonzero(moved)
             rows = below
@@ -123,7 +129,7 @@ class Cuts:
                 return rows
             if moving < len(rows) // 2:
                 few = np.flatnonzero(moved)
-                rows[few] = self.walk(i[few], j[few], rows[few])
+                rows[few] = self.walk(codes[few], rows[few])
                 return rows
 
     def find(self, positions: Floats) -> Ints:
@@ -135,9 +141,8 @@ class Cuts:
         for first in range(0, len(positions), BLOCK):
             x, y = positions[first : first + BLOCK].T
             on = (x >= west) & (x <= east) & (y >= south) & (y <= north)
-            i = self.lattice.numbers(np.where(on, x, west), EAST)
-            j = self.lattice.numbers(np.where(on, y, south), NORTH)
-            rows = self.walk(i, j, np.zeros(len(i), np.int64))
+            codes = self.lattice.codes(np.where(on, x, west), np.where(on, y, south))
+            rows = self.walk(codes, np.zeros(len(codes), np.int64))
             found[first : first + BLOCK] = np.where(on, numbered[rows], -1)
         return found
 

@@ -24,8 +24,8 @@ Splits = tuple[Ints, NDArray[np.int8], Ints]  # nodes, axes, where on the lattic
 BINS = 12  # most bits of a bin: 4096 a side
 MANY = 1 << 17  # photos below which a table of counts costs more than it saves
 CELLS = 1 << 16  # cells of the trunk: what is left of 63 bits beside two coordinates
-FINE = 4.5  # cells with fewer than so many leaves' photos are split exactly
-NEAR = 0.45  # the smaller part a split on the table must have; 4.5 × 0.45 > 2 leaves
+NEAR = 0.3  # share of the smaller part that a split on the table must have, and
+FINE = 2  # so many leaves' photos: what is left is split exactly, at least once more
 DEEP = 1 << 60  # node numbers beyond this would overflow; only strange data gets there
 
 
@@ -39,41 +39,42 @@ class Trunk:
     cell_of_bin: NDArray[np.int32]  # (bins * bins,)
     bits: int  # of a bin, along one axis
 
-    def cells(self, i: Ints, j: Ints) -> Ints:
-        """The cell of each lattice position: (N,)."""
-        return self.cell_of_bin[_bins(i, j, self.bits)].astype(np.int64)
-
 
 def grow(east: Floats, north: Floats, most: int) -> tuple[Cuts, Ints]:
     """Grow the tree: where it splits, and the number of each photo's leaf."""
     root = (float(east.min()), float(north.min()), float(east.max()), float(north.max()))
     lattice = Lattice.over(root)
-    trunk = _grow_trunk(east, north, lattice, most) if len(east) > MANY else _bare_trunk()
-    twigs = _grow_twigs(_sorted_photos(east, north, lattice, trunk), trunk, most)
+    codes = np.empty(len(east), np.int64)
+    for start in range(0, len(codes), BLOCK):
+        rows = slice(start, start + BLOCK)
+        codes[rows] = lattice.codes(east[rows], north[rows])
+    trunk = _grow_trunk(codes, most) if len(codes) > MANY else _bare_trunk()
+    twigs = _grow_twigs(_sorted_photos(codes, trunk), trunk, most)
     nodes, axes, at = (np.concatenate(part) for part in zip(*trunk.splits, twigs, strict=True))
     order = np.argsort(nodes)
     cuts = Cuts(root, nodes[order], axes[order], at[order])
-    return cuts, _label(cuts, trunk, east, north)
+    return cuts, _label(cuts, trunk, codes)
 
 
-def _label(cuts: Cuts, trunk: Trunk, east: Floats, north: Floats) -> Ints:
+def _label(cuts: Cuts, trunk: Trunk, codes: Ints) -> Ints:
     """The number of each photo's leaf, walking down from its cell of the trunk."""
     numbered = np.full(len(cuts.everything), -1, np.int64)
     numbered[cuts.rows_of(cuts.leaves)] = np.arange(len(cuts.leaves))
-    starts = cuts.rows_of(trunk.nodes)
-    labels = np.empty(len(east), np.int64)
+    start_of_bin = cuts.rows_of(trunk.nodes).astype(np.int32)[trunk.cell_of_bin]
+    labels = np.empty(len(codes), np.int64)
     for first in range(0, len(labels), SMALL):
-        rows = slice(first, first + SMALL)
-        i, j = (
-            cuts.lattice.numbers(values[rows], axis)
-            for axis, values in ((EAST, east), (NORTH, north))
-        )
-        labels[rows] = numbered[cuts.walk(i, j, starts[trunk.cells(i, j)])]
+        block = codes[first : first + SMALL]
+        # Crops of one panorama lie side by side and share a position: walk once for each run.
+        runs = np.append(0, np.flatnonzero(block[1:] != block[:-1]) + 1)
+        spots = block[runs]
+        rows = start_of_bin[_bins(spots, trunk.bits)].astype(np.int64)
+        found = numbered[cuts.walk(spots, rows)]
+        labels[first : first + SMALL] = np.repeat(found, np.diff(runs, append=len(block)))
     return labels
 
 
-def _bins(i: Ints, j: Ints, bits: int) -> Ints:
-    return ((i >> (STEPS - bits)) << bits) | (j >> (STEPS - bits))
+def _bins(codes: Ints, bits: int) -> Ints:
+    return ((codes >> (2 * STEPS - bits)) << bits) | ((codes & MASK) >> (STEPS - bits))
 
 
 def _bare_trunk() -> Trunk:
@@ -82,18 +83,18 @@ def _bare_trunk() -> Trunk:
     return Trunk([none], np.array([1]), whole, np.zeros(1, np.int32), 0)
 
 
-def _grow_trunk(east: Floats, north: Floats, lattice: Lattice, most: int) -> Trunk:
-    bits = min(len(east).bit_length() // 2, BINS)  # about a photo or more to a bin
+def _grow_trunk(codes: Ints, most: int) -> Trunk:
+    bits = min(len(codes).bit_length() // 2, BINS)  # about a photo or more to a bin
     side = 1 << bits
-    keys = np.empty(len(east), np.int64)
+    keys = np.empty(len(codes), np.int64)
     for start in range(0, len(keys), BLOCK):
-        rows = slice(start, start + BLOCK)
-        i, j = lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH)
-        keys[rows] = _bins(i, j, bits)
+        keys[start : start + BLOCK] = _bins(codes[start : start + BLOCK], bits)
     counted = np.bincount(keys, minlength=side * side).reshape(side, side)
     del keys
     sums = np.zeros((side + 1, side + 1), np.int64)
-    np.cumsum(np.cumsum(counted, axis=0), axis=1, out=sums[1:, 1:])
+    np.cumsum(counted, axis=1, out=sums[1:, 1:])
+    for row in range(1, side + 1):  # along the memory: many times faster than cumsum(axis=0)
+        sums[row] += sums[row - 1]
     splits, nodes, bins = _split_levels(sums, most)
     cell_of_bin = np.zeros((side, side), np.int32)
     for cell, (i0, j0, i1, j1) in enumerate(bins.tolist()):
@@ -139,7 +140,7 @@ def _near_medians(sums: Ints, bins: Ints, most: int) -> tuple[Ints, Ints, NDArra
     nearer = total - 2 * before <= 2 * after - total
     at, first = np.where(nearer, low, high), np.where(nearer, before, after)
     smaller = np.minimum(first, total - first)
-    return axis, at, (total > FINE * most) & (smaller >= NEAR * total)
+    return axis, at, (smaller > FINE * most) & (smaller >= NEAR * total)
 
 
 def _until(bins: Ints, axis: Ints, edge: Ints) -> Ints:
@@ -154,13 +155,13 @@ def _count(sums: Ints, bins: Ints) -> Ints:
     return count
 
 
-def _sorted_photos(east: Floats, north: Floats, lattice: Lattice, trunk: Trunk) -> Ints:
+def _sorted_photos(codes: Ints, trunk: Trunk) -> Ints:
     """Each photo as cell, east and north in one integer, sorted; 41 million sort in a second."""
-    keys = np.empty(len(east), np.int64)
+    keys = np.empty(len(codes), np.int64)
     for start in range(0, len(keys), BLOCK):
-        rows = slice(start, start + BLOCK)
-        i, j = lattice.numbers(east[rows], EAST), lattice.numbers(north[rows], NORTH)
-        keys[rows] = (((trunk.cells(i, j) << STEPS) | i) << STEPS) | j
+        block = codes[start : start + BLOCK]
+        cells = trunk.cell_of_bin[_bins(block, trunk.bits)].astype(np.int64)
+        keys[start : start + BLOCK] = (cells << (2 * STEPS)) | block
     keys.sort()
     return keys
 
