@@ -16,6 +16,7 @@ from evenplace.cli import (
     train,
 )
 from evenplace.cli.console import errors, sentence
+from evenplace.cli.memory import keep_freed_memory
 from evenplace.errors import EvenPlaceError
 
 app = typer.Typer(
@@ -45,6 +46,7 @@ for verb in (
 
 def main() -> None:
     """Run the command line; `--debug` anywhere shows where an error came from."""
+    keep_freed_memory()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:

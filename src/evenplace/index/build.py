@@ -6,6 +6,7 @@ N photos · C places · D descriptor
 import hashlib
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,7 +73,7 @@ def index_descriptors(
     if prototypes is None:
         prototypes = mean_prototypes(descriptors, labels, len(places))
     starts = np.searchsorted(np.where(labels < 0, len(places), labels), np.arange(len(places) + 1))
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "descriptors": descriptors.astype(np.float16),
         "starts": starts.astype(np.int64),
         "prototypes": prototypes.astype(np.float32),
@@ -87,7 +88,9 @@ def mean_prototypes(
     """The direction of each place's mean descriptor; zero where it has no photo.  -> (C, D)."""
     sums = np.zeros((count, descriptors.shape[1]), np.float32)
     np.add.at(sums, labels[labels >= 0], descriptors[labels >= 0])
-    return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    means: NDArray[np.float32] = sums / np.maximum(lengths, 1e-12)
+    return means
 
 
 def fingerprint(network: PlaceNetwork) -> str:
@@ -132,7 +135,7 @@ def _check(descriptors: NDArray[np.float32], photos: Photos) -> None:
 
 def _write(
     out: Path,
-    arrays: dict[str, NDArray[np.generic]],
+    arrays: dict[str, NDArray[Any]],
     photos: Photos,
     places: Places,
     model: str,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.models.features import Features
+from evenplace.models.folding import FoldedStages
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -73,6 +74,7 @@ class Backbone(nn.Module):
         self.stages, self.spec, self.cut = stages, spec, cut
         self.register_buffer("mean", torch.tensor(spec.mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(spec.std).view(3, 1, 1), persistent=False)
+        self._folded = FoldedStages()
         for stage in stages[:cut]:
             stage.requires_grad_(False)
         self.train()  # a module starts out training: keep batch norm from it at once
@@ -85,7 +87,7 @@ class Backbone(nn.Module):
         """What the frozen stages make of the photos; always four axes, so that it can be cached."""
         with torch.no_grad():
             maps = self.normalise(photos).contiguous(memory_format=torch.channels_last)
-            for stage in self.stages[: self.cut]:
+            for stage in self._folded(list(self.stages[: self.cut])):
                 maps = stage(maps)
         return maps
 

@@ -26,7 +26,7 @@ _VARIABLES = {
     **{colour: f"var(--{tier})" for tier, colour in TIER_COLOURS.items()},
 }
 SYSTEM_COLOURS = ("#7a869a", "#56b4e9", "#0072b2", "#cc79a7", "#999933", "#882255")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "evenplace",  # the same figure gives the same bytes
     "font.family": "sans-serif",

@@ -29,7 +29,7 @@ def gallery_html(systems: Sequence[Scores], count: int = 12, seed: int = 0) -> s
 
 def _choose(runs: Sequence[Predictions], count: int, seed: int) -> list[int]:
     right = np.stack([run.first_right == 0 for run in runs])  # (systems, Q)
-    differ = right.any(axis=0) & ~right.all(axis=0)
+    differ = np.asarray(right.any(axis=0) & ~right.all(axis=0))
     shuffled = np.random.default_rng(seed).permutation(len(runs[0]))
     tier = runs[0].tiers[shuffled]
     order = shuffled[np.lexsort((-tier, ~differ[shuffled]))]

@@ -63,8 +63,9 @@ class Search:
         self.index, self.model, self.exact = index, model, exact
         rule = build_reranker(rerank) if isinstance(rerank, str) else rerank
         self.rule = rule.fit(Database(index.descriptors, index.starts, index.impostors))
-        named = isinstance(confidence, str)
-        self.confidence = build_confidence(confidence) if named else confidence
+        self.confidence: Confidence = (
+            build_confidence(confidence) if isinstance(confidence, str) else confidence
+        )
         self.reachable = np.flatnonzero(index.sizes)  # (C',) places with database photos
         if not exact and not len(self.reachable):
             raise IndexFileError(

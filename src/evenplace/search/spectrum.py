@@ -50,7 +50,8 @@ def draw_frequencies(
 def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
     """exp(i <t_k, z>) of each descriptor: a point on the unit circle.  -> (N, F)."""
     angles = descriptors.astype(np.float32) @ frequencies.T  # (N, F)
-    return np.exp(1j * angles).astype(np.complex64)
+    points: Spectrum = np.exp(1j * angles).astype(np.complex64)
+    return points
 
 
 def place_spectra(descriptors: Floats, starts: NDArray[np.int64], frequencies: Floats) -> Spectrum:
@@ -82,13 +83,15 @@ def amplitudes(spectra: Spectrum, sizes: NDArray[np.int64], *, unbiased: bool = 
     corrected = np.sqrt(np.clip(corrected, 0, 1))
     if several.any():
         corrected[~several] = np.median(corrected[several], axis=0)
-    return corrected.astype(np.float32)
+    fair: Floats = corrected.astype(np.float32)
+    return fair
 
 
 def wrapped(difference: Floats) -> Floats:
     """The shorter way round between two angles, in 0..pi (Eq. 12)."""
     delta = np.abs(difference) % (2 * np.pi)
-    return np.minimum(delta, 2 * np.pi - delta).astype(np.float32)
+    shorter: Floats = np.minimum(delta, 2 * np.pi - delta).astype(np.float32)
+    return shorter
 
 
 def reliability(amplitude: Floats) -> Floats:
@@ -117,4 +120,5 @@ def cfd(
         turn = (np.angle(turned) ** 2).mean(axis=1)
     else:
         raise unknown_name("phase", phase, ("wrapped", "weighted"))
-    return (weight * spread + (1 - weight) * turn).astype(np.float32)
+    distance: Floats = (weight * spread + (1 - weight) * turn).astype(np.float32)
+    return distance

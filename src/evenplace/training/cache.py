@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,7 +98,7 @@ def _run_view(
     """Write one view to a partial file and rename it when it is whole."""
     generator = torch.Generator().manual_seed(views.seed * 1009 + view)
     partial = file.with_suffix(".partial")
-    maps: NDArray[np.float16] | None = None
+    maps: np.memmap[Any, np.dtype[np.float16]] | None = None
     skipped: dict[str, str] = {}
     try:
         for batch in load_batches(paths, network.image_size, batch=_BATCH):
