@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 
 
 def unit(rows: NDArray[np.float64]) -> Floats:
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=-1, keepdims=True), np.float32)
 
 
 def draw() -> tuple[Database, Floats, NDArray[np.int64]]:
@@ -136,7 +136,7 @@ def ranks(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
 
     def mean_rank(values: NDArray[np.floating]) -> NDArray[np.float64]:
         _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-        return (np.cumsum(counts) - (counts - 1) / 2)[which]
+        return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[which])
 
     return float(np.corrcoef(mean_rank(a), mean_rank(b))[0, 1])
 

@@ -13,7 +13,8 @@ EAST, NORTH, ZONE = 500_000.0, 4_000_000.0, 34
 
 def unit(count: int, dim: int, seed: int) -> NDArray[np.float32]:
     drawn = np.random.default_rng(seed).normal(size=(count, dim))
-    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    lengths = np.linalg.norm(drawn, axis=1, keepdims=True)
+    return np.asarray(drawn / lengths, np.float32)
 
 
 def photos_at(offsets: NDArray[np.float64], heading: float = 0.0) -> Photos:

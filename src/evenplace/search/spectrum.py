@@ -96,7 +96,8 @@ def wrapped(difference: Floats) -> Floats:
 
 def reliability(amplitude: Floats) -> Floats:
     """r_j = A_q / A_j, with A_q = 1 because one descriptor has modulus 1 everywhere (Eq. 10)."""
-    return 1 / np.maximum(amplitude.mean(axis=-1), 1e-6)
+    ratio: Floats = 1 / np.maximum(amplitude.mean(axis=-1), 1e-6)
+    return ratio
 
 
 def cfd(
