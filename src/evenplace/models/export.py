@@ -73,6 +73,11 @@ def export_onnx(
             f"{network.spec.aggregator} describes {network.batch} photos together, and an ONNX "
             "file describes each for itself; choose another method"
         )
+    if int8 and not photos and not network.backbone.spec.heads:
+        raise SettingError(
+            "int8 of a convolutional network needs photos to measure its activations on; "
+            "pass a few dozen with photos="
+        )
     size = image_size or network.image_size
     _write(network, path, size)
     if int8:
@@ -118,20 +123,24 @@ def _torch_export(*args: Any, **options: Any) -> None:
 def _quantise(network: PlaceNetwork, path: Path, size: int, photos: Sequence[str]) -> None:
     tools: Any = _need("onnxruntime.quantization")
     whole = path.with_name(path.stem + ".float.onnx")
-    path.replace(whole)
+    _forget_shapes(path, whole)
     try:
         if network.backbone.spec.heads:
             tools.quantize_dynamic(whole, path, op_types_to_quantize=["MatMul", "Gemm"])
             return
-        if not photos:
-            raise SettingError(
-                "int8 of a convolutional network needs photos to measure its activations on; "
-                "pass a few dozen with photos="
-            )
         reader = _Calibration(tools.CalibrationDataReader, photos, size)
         tools.quantize_static(whole, path, reader.made, per_channel=True)
     finally:
         whole.unlink(missing_ok=True)
+
+
+def _forget_shapes(path: Path, whole: Path) -> None:
+    """Move a model without the shapes noted inside it, which the quantiser reads as binding."""
+    onnx: Any = _need("onnx")
+    model = onnx.load(path)
+    del model.graph.value_info[:]
+    onnx.save(model, whole)
+    path.unlink()
 
 
 class _Calibration:
