@@ -106,10 +106,12 @@ class PlaceNetwork(nn.Module):
         if not isinstance(self.projection, nn.Linear):
             return
         mean = pooled.mean(dim=0)
-        _, spread, axes = torch.linalg.svd(pooled - mean, full_matrices=False)
+        centred = (pooled - mean).double()
+        variance, axes = torch.linalg.eigh(centred.T @ centred / len(pooled))  # ascending
+        spread = variance.flip(0).clamp(min=0).sqrt()  # (A,)
         rank = min(self.dim, int((spread > spread[0] * 1e-4).sum()))
-        weight = axes[:rank] / (spread[:rank, None] / spread[0]) ** whiten
-        weight /= ((pooled - mean) @ weight.T).norm(dim=1).mean()
+        weight = axes.flip(1).T[:rank] / (spread[:rank, None] / spread[0]) ** whiten
+        weight /= (centred @ weight.T).norm(dim=1).mean()
         self.projection.weight.zero_()
         self.projection.weight[:rank] = weight
         self.projection.bias.copy_(-(self.projection.weight @ mean))
