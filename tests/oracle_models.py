@@ -1,6 +1,6 @@
 """The models' equations as plain loops, on numbers small enough to check by hand.
 
-    N local features · D channels · K clusters · L levels · C places
+N local features · D channels · K clusters · L levels · C places
 """
 
 import math
@@ -15,7 +15,8 @@ def unit(v: Vector) -> Vector:
 
 
 def generalised_mean(cells: Vector, power: float, eps: float = 1e-6) -> float:
-    return (sum(max(x, eps) ** power for x in cells) / len(cells)) ** (1 / power)
+    mean = sum(math.pow(max(x, eps), power) for x in cells) / len(cells)
+    return math.pow(mean, 1 / power)
 
 
 def softmax(v: Vector) -> Vector:

@@ -32,7 +32,7 @@ def small_spec(name: str = "dinov2-small", depth: int = 3, **changes: object) ->
 
 def small_transformer(name: str = "dinov2-small", **changes: object) -> Transformer:
     torch.manual_seed(0)
-    spec = small_spec(name, **changes)
+    spec = small_spec(name, **changes)  # type: ignore[arg-type]
     return Transformer(spec.assemble(spec), spec, spec.cut).eval()
 
 

@@ -88,9 +88,9 @@ def test_only_adapters_train_beside_frozen_blocks() -> None:
 
 def test_batch_norm_keeps_its_statistics_in_training() -> None:
     backbone = build_backbone("resnet18", weights=None).train()
-    before = backbone.stages[4][0].bn1.running_mean.clone()  # type: ignore[index,union-attr]
+    before = backbone.stages[4][0].bn1.running_mean.clone()  # type: ignore[index]
     backbone(known_photos(64, 64))
-    assert torch.equal(before, backbone.stages[4][0].bn1.running_mean)  # type: ignore[index,union-attr]
+    assert torch.equal(before, backbone.stages[4][0].bn1.running_mean)  # type: ignore[index]
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 9))

@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.models.methods import METHODS, build_model, count_parameters, network_spec
+from evenplace.models.catalogue import cards
+from evenplace.models.methods import (
+    METHODS,
+    build_describer,
+    build_model,
+    count_parameters,
+    network_spec,
+)
 from evenplace.models.network import NetworkSpec
 from evenplace.models.parts import Method, Part
 from evenplace.models.registry import Registry
@@ -125,6 +132,22 @@ def test_a_length_nobody_published_is_reached_by_a_projection() -> None:
     out = network(known_photos(64, 64))
     assert out.shape == (2, 24)
     assert torch.allclose(out.norm(dim=1), torch.ones(2), atol=1e-5)
+
+
+def test_mixed_systems_have_a_second_network_where_the_paper_has_two() -> None:
+    with torch.device("meta"):
+        second = build_describer("dc-cosplace", weights=None)
+        assert second is not None
+        assert second.spec == network_spec("cosplace")
+        assert build_describer("dapr-m", weights=None) is None
+
+
+def test_every_card_can_be_read() -> None:
+    found = {card.name: card for card in cards(["hge", "dc-cosplace", "boq"])}
+    assert found["hge"].classifier == "levels(combine=product)"
+    assert found["dc-cosplace"].backbone == "efficientnet-b0 + resnet50"
+    assert found["boq"].paper.startswith("83.7 / 92.8 (DINOv2)")
+    assert ("parameters", "95.2 M") in found["boq"].rows()
 
 
 def test_cricavpr_says_how_many_photos_belong_together() -> None:

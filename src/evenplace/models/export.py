@@ -16,9 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from evenplace.errors import SettingError, WeightsError
+from evenplace.errors import PhotoError, RunError, SettingError, WeightsError
+from evenplace.models.checkpoints import load_checkpoint
 from evenplace.models.loading import load_batches
+from evenplace.models.methods import METHODS, build_model
 from evenplace.models.network import PlaceNetwork
+from evenplace.photos.pictures import SUFFIXES
 
 TOLERANCE = 1e-4
 
@@ -90,6 +93,24 @@ def export_onnx(
             "it was deleted: please report the method and versions"
         )
     return made
+
+
+def network_of(run_or_method: str, weights: str | None = "imagenet") -> PlaceNetwork:
+    """The network of a run folder, or of a named system with the weights asked for."""
+    model = Path(run_or_method) / "model.safetensors"
+    if model.exists():
+        return load_checkpoint(model).network
+    if run_or_method not in METHODS and Path(run_or_method).is_dir():
+        raise RunError(f"{run_or_method} holds no model.safetensors; train it first")
+    return build_model(run_or_method, weights=weights)
+
+
+def some_photos(folder: Path, count: int = 64) -> tuple[str, ...]:
+    """A few photos of a folder, spread over it, to measure activations on."""
+    found = sorted(str(path) for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+    if not found:
+        raise PhotoError(f"{folder} holds no photos (looked for {', '.join(SUFFIXES)})")
+    return tuple(found[:: max(1, len(found) // count)][:count])
 
 
 def _write(network: PlaceNetwork, path: Path, size: int) -> None:

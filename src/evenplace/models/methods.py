@@ -53,6 +53,17 @@ def build_model(
     return network.eval()
 
 
+def build_describer(
+    name: str, *, weights: str | Path | None = "imagenet", **changes: Any
+) -> PlaceNetwork | None:
+    """The second network of a mixed system, whose descriptors rank the first one's shortlist.
+
+    None where one network does both, as in DAPR-M.
+    """
+    describer = METHODS.find(name).describer
+    return build_model(describer, weights=weights, **changes) if describer else None
+
+
 def network_spec(name: str, backbone: str | None = None, **changes: Any) -> NetworkSpec:
     """The parts of a method's network, with another backbone or other settings where asked."""
     method = METHODS.find(name)
