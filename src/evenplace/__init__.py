@@ -9,8 +9,17 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "evenplace.photos": ("Photos", "read_photos"),
-    "evenplace.places": ("Grid", "GridGroups", "Places"),
+    "evenplace.photos": ("Photos", "open_picture", "read_photos"),
+    "evenplace.photos.protocols": ("read_protocol",),
+    "evenplace.places": (
+        "FocalGrid",
+        "Grid",
+        "GridGroups",
+        "Intersection",
+        "KdTree",
+        "Places",
+        "Quadtree",
+    ),
     "evenplace.city": ("draw_city",),
     "evenplace.models.methods": ("build_model",),
     "evenplace.training": ("Recipe", "read_recipe", "train"),

@@ -4,16 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.evaluate import compare, query_places, score
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores, first_right, join_scores, recalls
-from evenplace.evaluation.truth import Truth, nearby
+from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import interval
 from evenplace.index import index_descriptors
+from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.search import Asked, Search
 from tests.drawn import photos_at, unit
@@ -129,14 +128,11 @@ def test_a_radius_must_be_a_distance() -> None:
         Truth(0)
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 10_000), st.floats(1, 80))
-def test_nearby_pairs_hold_every_pair_within_the_radius(seed: int, radius: float) -> None:
-    rng = np.random.default_rng(seed)
-    points, others = rng.uniform(-200, 200, (15, 2)), rng.uniform(-200, 200, (25, 2))
-    pairs = {(a, b) for x, y in nearby(points, others, radius) for a, b in zip(x, y, strict=True)}
-    gaps = np.linalg.norm(points[:, None] - others, axis=2)
-    assert {tuple(pair) for pair in np.argwhere(gaps <= radius)} <= pairs
+def test_other_zones_are_never_near() -> None:
+    here, one = photos_at(np.zeros((1, 2))), np.array([0])
+    there = Photos.from_arrays(east=here.east, north=here.north, zone=35)
+    assert not Truth(25).right(here, there, one, one).any()
+    assert not Truth(25).answerable(here, there).any()
 
 
 def test_the_first_right_hit_is_found() -> None:

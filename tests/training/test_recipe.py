@@ -63,3 +63,11 @@ def test_presets_choose_between_the_paper_and_what_holds_up() -> None:
     assert find_recipe("cosface", "paper") == find_recipe("cosface")
     with pytest.raises(SettingError, match="recommended"):
         find_recipe("dapr-m", "recomended")
+
+
+def test_correcting_twice_is_cautioned_against() -> None:
+    recipe = find_recipe("dapr-m")
+    assert recipe.cautions() == []
+    (caution,) = recipe.changed(["sampler=place"]).cautions()
+    assert "again (beta, kappa)" in caution
+    assert find_recipe("cross-entropy").changed(["sampler=place"]).cautions() == []

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, console, print_skipped
+from evenplace.cli.console import bars, console, errors, print_skipped
 
 
 def train(
@@ -26,6 +26,8 @@ def train(
     from evenplace.training.recipe import find_recipe
 
     recipe = find_recipe(method, preset).changed(settings or [])
+    for caution in recipe.cautions():
+        errors.print(f"note: {caution}", markup=False, soft_wrap=True)
     found = read_photos(photos, layout)
     with bars() as announce:
         trained = train_run(run, found, recipe, announce=announce)

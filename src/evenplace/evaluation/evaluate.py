@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from evenplace.errors import PhotoError
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import RANKS, Cost, Latency, Scores, first_right, summarise
-from evenplace.evaluation.truth import Truth, nearby
+from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.models.describe import Progress
+from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.search import Asked, Hits, Search, ask_photos
 
@@ -69,13 +70,17 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, 
     """
     places = engine.index.places
     own = places.locate(queries).copy()
-    lost = np.flatnonzero(own < 0)
-    best = np.full(len(lost), radius)
-    for asked, near in nearby(queries.positions[lost], places.centres, radius):
-        gap = np.linalg.norm(queries.positions[lost][asked] - places.centres[near], axis=1)
-        for query, place, metres in zip(asked, near, gap, strict=True):
-            if metres <= best[query]:
-                best[query], own[lost[query]] = metres, place
+    lost = queries[own < 0]
+    centres = Photos.from_arrays(
+        east=places.centres[:, 0], north=places.centres[:, 1], zone=places.zone
+    )
+    near = find_nearby(centres, lost, radius)
+    asked = np.repeat(np.arange(len(lost)), np.diff(near.starts))
+    gap = np.linalg.norm(lost.positions[asked] - places.centres[near.rows], axis=1)
+    nearest = np.full(len(lost), -1)
+    farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
+    nearest[asked[farthest_first]] = near.rows[farthest_first]
+    own[own < 0] = nearest
     return own, np.where(own >= 0, places.tiers[own], -1).astype(np.int8)
 
 

@@ -3,16 +3,15 @@
 Q queries · N database photos · P pairs
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
+from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
@@ -33,6 +32,7 @@ class Truth:
         """Whether database photo rows[i] answers query asked[i]; row -1 never does.  (P,)."""
         gap = queries.positions[asked] - database.positions[rows]
         right = np.hypot(gap[:, 0], gap[:, 1]) <= self.radius
+        right &= queries.zone[asked] == database.zone[rows]
         if self.heading is not None:
             turn = np.abs(queries.heading[asked] - database.heading[rows]) % 360
             right &= np.minimum(turn, 360 - turn) <= self.heading
@@ -40,29 +40,7 @@ class Truth:
 
     def answerable(self, queries: Photos, database: Photos) -> NDArray[np.bool_]:
         """Whether the database holds any match of each query.  (Q,)."""
-        found = np.zeros(len(queries), bool)
-        for asked, rows in nearby(queries.positions, database.positions, self.radius):
-            found[asked[self.right(queries, database, asked, rows)]] = True
-        return found
-
-
-def nearby(points: Floats, others: Floats, radius: float) -> Iterator[tuple[Rows, Rows]]:
-    """Pairs that may lie within `radius`: both in neighbouring cells of that size, block by block.
-
-    Memory is bounded by the pairs of one of nine neighbour directions.
-    """
-    if not len(points) or not len(others):
-        return
-    cells = np.floor(np.concatenate([points, others]) / radius).astype(np.int64)
-    cells -= cells.min(axis=0) - 1
-    width = int(cells[:, 1].max()) + 2
-    keys = cells[:, 0] * width + cells[:, 1]
-    mine, theirs = keys[: len(points)], keys[len(points) :]
-    order = np.argsort(theirs, kind="stable")
-    theirs = theirs[order]
-    for step in (-width - 1, -width, -width + 1, -1, 0, 1, width - 1, width, width + 1):
-        low = np.searchsorted(theirs, mine + step, "left")
-        many = np.searchsorted(theirs, mine + step, "right") - low
-        asked = np.repeat(np.arange(len(points)), many)
-        within = np.arange(len(asked)) - np.repeat(np.cumsum(many) - many, many)
-        yield asked, order[np.repeat(low, many) + within]
+        near = find_nearby(database, queries, self.radius)
+        asked = np.repeat(np.arange(len(queries)), np.diff(near.starts))
+        right = self.right(queries, database, asked, near.rows)
+        return np.bincount(asked[right], minlength=len(queries)) > 0

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from evenplace.errors import PlaceError
-from evenplace.losses import build_loss
+from evenplace.losses import PriorLoss, build_loss
 from evenplace.models.checkpoints import save_checkpoint
 from evenplace.models.describe import Progress
 from evenplace.models.loading import load_batches
@@ -98,7 +98,7 @@ class _Session:
         network.attach_places(torch.from_numpy(places.groups.astype(np.int64)))
         self.losses = [self._loss_of_group(rows) for rows in network.classifiers.members]
 
-    def _loss_of_group(self, members: Tensor) -> nn.Module:
+    def _loss_of_group(self, members: Tensor) -> PriorLoss:
         counts = torch.from_numpy(self.places.counts)[members]
         return build_loss(self.recipe.loss.name, counts=counts, **self.recipe.loss.settings)
 
@@ -157,6 +157,7 @@ class _Session:
         chosen = rows[epoch_rows(self.places.labels[rows], self.spec.sampler, generator)]
         batches = split_batches(chosen, self.spec.batch)
         self.network.train()
+        self.losses[group].set_epoch(epoch)
         total = 0.0
         for step, (batch, maps) in enumerate(self._maps(batches, cache, generator)):
             self._set_rates(optimiser, epoch + step / len(batches))
@@ -201,7 +202,17 @@ class _Session:
     def _log(self, epoch: int, loss: float, seconds: float) -> None:
         if not math.isfinite(loss):
             raise PlaceError(f"the loss became {loss} in epoch {epoch}; lower lr or lr_classifier")
-        line = {"epoch": epoch, "loss": round(loss, 6), "seconds": round(seconds, 3)}
+        group = epoch % len(self.losses)
+        effect = self.losses[group].describe()
+        line = {
+            "epoch": epoch,
+            "group": group,
+            "loss": round(loss, 6),
+            "seconds": round(seconds, 3),
+            "sampler": self.spec.sampler,
+            "weights": [round(edge, 4) for edge in effect.weights],
+            "offsets": [round(edge, 4) for edge in effect.offsets],
+        }
         with (self.run / "log.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
 

@@ -97,6 +97,17 @@ class Recipe:
             _put(tree, key.strip(), _value(text.strip()))
         return Recipe.from_dict(tree)
 
+    def cautions(self) -> list[str]:
+        """What a reader of the results should know: settings that work against each other."""
+        prior = [name for name in ("beta", "kappa", "tau") if self.loss.settings.get(name)]
+        if self.training.sampler != "photo" and prior:
+            return [
+                f"the sampler {self.training.sampler!r} already evens out how often places are met, "
+                f"and {self.loss.name} corrects for it again ({', '.join(prior)}); "
+                "use sampler=photo, or switch these off"
+            ]
+        return []
+
     def as_dict(self) -> dict[str, Any]:
         tree = dataclasses.asdict(self)
         loss = tree["loss"]

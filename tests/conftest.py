@@ -1,4 +1,4 @@
-"""Where the real photographs are, if they are anywhere."""
+"""What every test may rely on."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,8 @@ settings.load_profile("steady")
 
 @pytest.fixture
 def data() -> Path:
-    root = Path(__file__).parents[2]
+    """Where the real photographs are, if they are anywhere."""
+    root = Path(__file__).parents[1]
     folder = Path(os.environ.get("EVENPLACE_DATA", root.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no photographs in {folder}; set EVENPLACE_DATA")
