@@ -1,4 +1,4 @@
-"""The verbs as a person types them: the whole path, and a sentence for everything that can go wrong."""
+"""The verbs as a person types them: the whole path, and a sentence for what can go wrong."""
 
 import json
 import shutil

@@ -111,7 +111,7 @@ def test_rules_are_built_by_name(name: str, kind: type[Any], frequencies: str | 
 def test_bad_rules_say_what_would_do() -> None:
     with pytest.raises(SettingError, match="did you mean 'cosine'"):
         build_reranker("cosin")
-    with pytest.raises(SettingError, match="alpha=1.5"):
+    with pytest.raises(SettingError, match=r"alpha=1\.5"):
         CFD(alpha=1.5)
     with pytest.raises(SettingError, match="unit"):
         CFD(unit="photos")

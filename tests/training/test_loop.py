@@ -48,19 +48,19 @@ def test_the_loss_falls(town: Photos, tmp_path: Path, mode: str) -> None:
 def test_a_stopped_run_goes_on_as_if_unbroken(town: Photos, tmp_path: Path) -> None:
     whole = run_training(town, tmp_path / "whole")
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     def stop_after_two(what: str) -> object:
         def progress(done: int, total: int) -> None:
             if what == "training" and done > total * 0.6:
-                raise Killed
+                raise KilledError
 
         return progress
 
     recipe = Recipe().changed(["epochs=4", "batch=16", "lr=0.001"])
     places = Grid(20).partition(town)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train(network(), town, places, recipe, tmp_path / "two", announce=stop_after_two)  # type: ignore[arg-type]
     resumed = train(network(), town, places, recipe, tmp_path / "two")
     assert resumed.losses == pytest.approx(whole.losses, rel=1e-6)

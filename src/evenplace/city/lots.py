@@ -11,7 +11,7 @@ from evenplace.city.style import Style, draw_style
 Array = NDArray[np.float64]
 
 LOTS = {"avenue": (9.0, 18.0), "street": (7.0, 14.0), "lane": (5.5, 10.0)}
-TERRACES = 0.34  # share of block edges lined with one house repeated
+TERRACES = 0.25  # share of block edges lined with one house repeated
 GAPS = 0.07  # share of lots left as a garden or a passage
 
 

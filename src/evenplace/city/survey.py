@@ -2,7 +2,8 @@
 
 The survey's counts fall along a shifted power law from the busiest cell to the quietest.
 Queries are spread over places, not over photos: every surveyed cell gets its turn, so that the
-tail is asked about as often as the head.
+tail is asked about as often as the head.  Half of them repeat a photo of the survey, half stand
+and look as they please in the cell: there a quiet place, seen from few sides, is hard to know.
 """
 
 # R surveyed cells · S standpoints along the streets
@@ -23,6 +24,7 @@ Int = NDArray[np.int64]
 CELL = 20.0
 ORIGIN = (500_000.0, 55_000.0)  # zone 31 N: open sea, on the central meridian
 RATIO = 300.0
+FREE = 0.5  # share of the queries that repeat no photo of the survey
 STEP = 0.5  # metres between standpoints
 BUSY = {"avenue": 2.3, "street": 0.9, "lane": 0.0}  # log of how much busier than a lane
 
@@ -96,8 +98,9 @@ def plan_survey(town: Town, photos: int, seed: int) -> list[Shot]:
 
 
 def plan_queries(town: Town, survey: list[Shot], queries: int, seed: int) -> list[Shot]:
-    """Choose the queries: every cell in turn, near one of its photos, looking much the same way."""
+    """Choose the queries, every cell in turn: near one of its photos, or anywhere in it."""
     rng = np.random.default_rng([seed, 11])
+    stands = _standpoints(town, rng)
     cells: dict[tuple[int, int], list[Shot]] = {}
     for shot in survey:
         cells.setdefault(shot.cell, []).append(shot)
@@ -110,6 +113,8 @@ def plan_queries(town: Town, survey: list[Shot], queries: int, seed: int) -> lis
     shots: list[Shot] = []
     for cell in order[:queries]:
         near = cells[cell][int(rng.integers(len(cells[cell])))].camera
+        if rng.random() < FREE:
+            near = _aim(rng, stands, cell)
         day = days[int(rng.integers(len(days)))]
         camera = _again(rng, town, near, taken)
         shots.append(Shot(camera, day, f"s{seed}q{day.number}n{len(shots):06d}"))
@@ -194,16 +199,16 @@ def _camera(
 
 def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Float) -> Camera:
     """A camera near another one, on a street, and within 25 m of some photo of the survey."""
-    heading = near.heading + float(rng.normal(0, 16))
+    heading = near.heading + float(rng.normal(0, 10))
     here = np.array([near.east, near.north])
     for _ in range(60):
-        spot = here + rng.normal(0, 3.2, 2)
+        spot = here + rng.normal(0, 2.4, 2)
         close = np.hypot(*(taken - spot).T).min() < 24
         if close and _clear_view(town, spot, heading) > 5.5:
             break
     else:
         spot = here
-    return _camera(rng, spot, heading, field=float(rng.uniform(62, 78)), shake=1.6)
+    return _camera(rng, spot, heading, field=float(rng.uniform(68, 78)), shake=1.3)
 
 
 def _clear_view(town: Town, spot: Float, heading: float) -> float:

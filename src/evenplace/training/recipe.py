@@ -102,7 +102,7 @@ class Recipe:
         prior = [name for name in ("beta", "kappa", "tau") if self.loss.settings.get(name)]
         if self.training.sampler != "photo" and prior:
             return [
-                f"the sampler {self.training.sampler!r} already evens out how often places are met, "
+                f"the sampler {self.training.sampler!r} already evens out how often places are met "
                 f"and {self.loss.name} corrects for it again ({', '.join(prior)}); "
                 "use sampler=photo, or switch these off"
             ]
