@@ -3,14 +3,14 @@
     python -m benchmarks.methods [--write] [NAME ...]
 
 Random weights, which take as long as trained ones; photos of noise at each method's own size,
-one at a time and eight at a time, the network only (no decoding).  Median of several runs after
-one to warm up.  AnyLoc's giant needs 3.6 GB.
+one at a time and four at a time, the network only (no decoding).  Processor time of one thread,
+which other work on the machine disturbs least; the least of several runs after one to warm up.
+AnyLoc's giant needs 3.6 GB.
 """
 
 import argparse
 import os
 import platform
-import statistics
 import time
 from pathlib import Path
 
@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
+    torch.set_num_threads(1)
     lines = []
     for name in args.names or list(METHODS):
         lines.append(line(name, args.runs))
@@ -39,35 +40,33 @@ def main() -> None:
 def line(name: str, runs: int) -> str:
     network = build_model(name, weights=None).eval()
     one = elapsed_ms(network, 1, runs)
-    eight = elapsed_ms(network, 8, max(1, runs // 2)) / 8
+    four = elapsed_ms(network, 4, max(1, runs // 2)) / 4
     size = network.image_size
-    return (
-        f"| {name} | {network.spec.backbone} | {size} | {network.dim} | {one:.0f} | {eight:.0f} |"
-    )
+    return f"| {name} | {network.spec.backbone} | {size} | {network.dim} | {one:.0f} | {four:.0f} |"
 
 
 def elapsed_ms(network: PlaceNetwork, batch: int, runs: int) -> float:
-    """Median milliseconds of one call."""
+    """Milliseconds of processor time of one call, the least of several."""
     size = network.image_size
     photos = torch.randint(256, (batch, 3, size, size), dtype=torch.uint8)
     times = []
     with torch.inference_mode():
         for _ in range(runs + 1):
-            began = time.perf_counter()
+            began = time.process_time()
             network(photos)
-            times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times[1:])
+            times.append(1000 * (time.process_time() - began))
+    return min(times[1:])
 
 
 def head(runs: int) -> list[str]:
     load = os.getloadavg()[0]
     return [
-        f"Milliseconds a photo: {platform.machine()}, {torch.get_num_threads()} threads, torch "
-        f"{torch.__version__.split('+')[0]}, float32, median of {runs} runs, random weights.",
+        f"Milliseconds of processor time a photo: {platform.machine()}, one thread, torch "
+        f"{torch.__version__.split('+')[0]}, float32, least of {runs} runs, random weights.",
         f"Load average while it ran: {load:.1f}.",
         "Made by `python -m benchmarks.methods --write`.",
         "",
-        "| method | backbone | pixels | dim | one at a time | eight at a time |",
+        "| method | backbone | pixels | dim | one at a time | four at a time |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
 
