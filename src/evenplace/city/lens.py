@@ -10,7 +10,7 @@ from evenplace.city.camera import Camera
 from evenplace.city.light import Day
 
 TILE = 256
-NOISE = {"day": 2.0, "dusk": 4.0, "night": 6.5}  # standard deviation in steps of 255
+NOISE = {"day": 1.4, "dusk": 2.5, "night": 4.0}  # standard deviation in steps of 255
 
 
 def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> Image.Image:

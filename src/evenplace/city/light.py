@@ -88,7 +88,7 @@ def _grey(number: int, date: str, season: str, *, ground: str) -> Day:
         number, date, "day", season, ground,
         sun_azimuth=180, sun_height=50, sun=(0.06, 0.06, 0.06),
         ambient=(0.76, 0.78, 0.80), zenith=zenith, skyline=skyline, clouds=0.9,
-        haze=260 if ground == "dry" else 190, lit_windows=0.1, lamps=0.0,
+        haze=320 if ground == "dry" else 260, lit_windows=0.1, lamps=0.0,
     )  # fmt: skip
 
 
@@ -107,6 +107,6 @@ def _night(number: int, date: str) -> Day:
     return Day(
         number, date, "night", "winter", "wet",
         sun_azimuth=180, sun_height=40, sun=(0.0, 0.0, 0.0),
-        ambient=(0.15, 0.16, 0.21), zenith=zenith, skyline=skyline, clouds=0.3,
+        ambient=(0.24, 0.25, 0.31), zenith=zenith, skyline=skyline, clouds=0.3,
         haze=300, lit_windows=0.34, lamps=0.55,
     )  # fmt: skip

@@ -2,8 +2,8 @@
 
 The survey's counts fall along a shifted power law from the busiest cell to the quietest.
 Queries are spread over places, not over photos: every surveyed cell gets its turn, so that the
-tail is asked about as often as the head.  Half of them repeat a photo of the survey, half stand
-and look as they please in the cell: there a quiet place, seen from few sides, is hard to know.
+tail is asked about as often as the head.  Two in three repeat a photo of the survey, the
+others stand and look as they please: there a quiet place, seen from few sides, is hard to know.
 """
 
 # R surveyed cells · S standpoints along the streets
@@ -24,7 +24,7 @@ Int = NDArray[np.int64]
 CELL = 20.0
 ORIGIN = (500_000.0, 55_000.0)  # zone 31 N: open sea, on the central meridian
 RATIO = 300.0
-FREE = 0.5  # share of the queries that repeat no photo of the survey
+FREE = 0.35  # share of the queries that repeat no photo of the survey
 STEP = 0.5  # metres between standpoints
 BUSY = {"avenue": 2.3, "street": 0.9, "lane": 0.0}  # log of how much busier than a lane
 
@@ -105,6 +105,8 @@ def plan_queries(town: Town, survey: list[Shot], queries: int, seed: int) -> lis
     for shot in survey:
         cells.setdefault(shot.cell, []).append(shot)
     days = query_days()
+    odds = np.array([1.0 if day.note == "day" else 0.6 for day in days])
+    odds /= odds.sum()
     taken = np.array([[shot.camera.east, shot.camera.north] for shot in survey])
     order: list[tuple[int, int]] = []
     names = list(cells)
@@ -115,7 +117,7 @@ def plan_queries(town: Town, survey: list[Shot], queries: int, seed: int) -> lis
         near = cells[cell][int(rng.integers(len(cells[cell])))].camera
         if rng.random() < FREE:
             near = _aim(rng, stands, cell)
-        day = days[int(rng.integers(len(days)))]
+        day = days[int(rng.choice(len(days), p=odds))]
         camera = _again(rng, town, near, taken)
         shots.append(Shot(camera, day, f"s{seed}q{day.number}n{len(shots):06d}"))
     return shots
@@ -207,7 +209,7 @@ def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Float) -> 
         if close and _clear_view(town, spot, heading) > 5.5:
             break
     else:
-        spot = here
+        spot = taken[np.hypot(*(taken - here).T).argmin()]
     return _camera(rng, spot, heading, field=float(rng.uniform(68, 78)), shake=1.3)
 
 
