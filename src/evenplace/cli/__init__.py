@@ -9,8 +9,10 @@ from evenplace.cli import (
     city,
     demo,
     evaluate,
+    export,
     index,
     locate,
+    methods,
     photos,
     report,
     train,
@@ -39,6 +41,8 @@ for verb in (
     locate.locate,
     evaluate.evaluate,
     report.report,
+    methods.methods,
+    export.export,
     demo.demo,
 ):
     app.command()(verb)

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,6 +18,7 @@ from rich.table import Table
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+_PIPED = 160  # columns where there is no terminal to ask
 
 Show = Callable[[int, int], None]
 
@@ -42,12 +44,12 @@ def bars() -> Iterator[Callable[[str], Show]]:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """A table that wraps rather than cuts."""
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    console.print(table, width=None if console.is_terminal else _PIPED)
 
 
 def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
