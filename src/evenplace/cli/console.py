@@ -1,6 +1,7 @@
 """What every verb shares: a console, progress bars, tables, and one sentence for each error."""
 
 import errno
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,9 +17,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
 _PIPED = 160  # columns where there is no terminal to ask
+console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
+errors = Console(stderr=True, highlight=False)
 
 Show = Callable[[int, int], None]
 
@@ -49,7 +50,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console.print(table, width=None if console.is_terminal else _PIPED)
+    console.print(table)
 
 
 def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
