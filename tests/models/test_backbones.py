@@ -1,6 +1,8 @@
 """Backbones: the weights they claim, the same features wherever they are cut, plain refusals."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.models.backbones import BACKBONES, build_backbone
+from evenplace.models.backbones import BACKBONES, build_backbone, fill_backbone
 from evenplace.models.dinov2 import Embedding, _pack, _unpack
-from tests.models.known_weights import known_photos
+from tests.models.known_weights import known_photos, known_weights, sample
 from tests.models.small import small_spec, small_transformer
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -115,6 +119,21 @@ def test_positions_move_differently_with_and_without_registers() -> None:
     first, second = plain.positions((9, 16))[1], smooth.positions((9, 16))[1]
     assert first.shape == second.shape == (1, 144, 64)
     assert (first - second).abs().max() > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dinov2-small", "dinov2-small-reg"])
+@torch.no_grad()
+def test_features_are_those_of_metas_code_at_two_sizes(name: str) -> None:
+    fixture = json.loads((FIXTURES / f"features-of-{name}.json").read_text())
+    backbone = build_backbone(name, weights=None).eval()
+    shapes = {key: tuple(shape) for key, shape in fixture["shapes"].items()}
+    fill_backbone(backbone, known_weights(shapes))
+    for golden in fixture["golden"]:
+        features = backbone.features(backbone.trunk(known_photos(*golden["size"])))
+        patches = features.maps.flatten(2).transpose(1, 2).flatten(1)
+        found = sample(torch.cat([patches, features.class_token], dim=1))
+        assert found == [pytest.approx(row, abs=1e-4) for row in golden["entries"]]
 
 
 @torch.no_grad()
