@@ -1,6 +1,6 @@
 """The demo, timed: does it keep its promises, and does DAPR find the tail?
 
-    python benchmarks/demo.py [--seeds 3] [--photos 2400] [--queries 400] [--check]
+    python benchmarks/demo.py [--seeds 3] [--photos 2000] [--queries 400] [--check]
 
 Runs `evenplace demo` in a process of its own and takes its wall time and peak memory; with more
 than one seed each is another town and another training.  Writes benchmarks/results/demo.md; with
@@ -29,7 +29,7 @@ MINUTES, GIGABYTES = 8.0, 6.0
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--photos", type=int, default=2400)
+    parser.add_argument("--photos", type=int, default=2000)
     parser.add_argument("--queries", type=int, default=400)
     parser.add_argument("--out", type=Path, help="keep the runs here")
     parser.add_argument("--check", action="store_true")

@@ -10,7 +10,7 @@ from evenplace.cli.console import bars, console, print_table
 
 def demo(
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/demo"),
-    photos: Annotated[int, typer.Option(help="database photos")] = 2400,
+    photos: Annotated[int, typer.Option(help="database photos")] = 2000,
     queries: Annotated[int, typer.Option(help="queries")] = 400,
     seeds: Annotated[int, typer.Option(help="towns and trainings to average over")] = 1,
     settings: Annotated[
@@ -29,4 +29,9 @@ def demo(
     print_table(COLUMNS, score_rows(done.systems), done.title)
     print_table(GAIN_COLUMNS, gain_rows(done.systems), "* the 95 % interval excludes 0")
     console.print(f"report: {done.page}", markup=False, soft_wrap=True)
-    console.print(f"serve it: evenplace serve {done.run}", markup=False, soft_wrap=True)
+    console.print(
+        f"serve it: python3 -m http.server --bind 127.0.0.1 --directory {done.page.parent}\n"
+        f"ask it:   evenplace locate {done.run} PHOTO.jpg",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -77,7 +77,9 @@ def tier_bars(systems: Sequence[Scores]) -> Figure:
     axes.set_xticks(range(len(groups)), labels)
     axes.set_ylabel("R@1 within the radius, %")
     axes.set_ylim(0, 100)
-    axes.legend(ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18))
+    axes.legend(
+        ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18), frameon=False
+    )
     return figure
 
 
@@ -100,7 +102,7 @@ def rank_count(systems: Sequence[Scores]) -> Figure:
     right.set_ylim(0, 100)
     right.set_ylabel("R@1 of the places' queries, %")
     right.spines["right"].set_visible(True)
-    right.legend(loc="lower left", fontsize=8)
+    right.legend(loc="lower left", fontsize=8, frameon=False)
     return figure
 
 
