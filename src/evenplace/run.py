@@ -9,19 +9,25 @@ run/report/index.html                                              report
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Predictions, Scores, evaluate
-from evenplace.index import Index, build_index, open_index
-from evenplace.models.checkpoints import load_checkpoint
-from evenplace.models.describe import Progress
+from evenplace.index import Index, build_index, fingerprint, index_descriptors, open_index
+from evenplace.index.build import mean_prototypes
+from evenplace.models.checkpoints import load_checkpoint, save_checkpoint
+from evenplace.models.describe import Progress, describe_photos
+from evenplace.models.methods import build_model
 from evenplace.models.network import PlaceNetwork, build_network
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.training.loop import Trained, train
-from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.progress import claim_run
+from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
 
 Announce = Callable[[str], Progress]
 
@@ -60,6 +66,43 @@ def index_run(
         scale=scale,
         cache_folder=cache_folder,
         progress=progress,
+    )
+
+
+def index_foreign(
+    run: Path,
+    database: Photos,
+    method: str,
+    checkpoint: str,
+    *,
+    cell: float = 20.0,
+    announce: Announce | None = None,
+    **changes: Any,
+) -> Index:
+    """Make a run of somebody else's weights: no training, places and prototypes from the database.
+
+    checkpoint: "official", "imagenet", or the path of a file its authors published.  changes:
+    the network that file is of, where it is not the method's first: backbone=, dim=, image_size=.
+    """
+    network = build_model(method, weights=checkpoint, **changes)
+    progress = announce("describing the database") if announce else None
+    described = describe_photos(network, database.paths, progress=progress)
+    readable = database[described.rows]
+    photos = Photos(readable.table, database.skipped + described.skipped)
+    places = Grid(cell).partition(photos)
+    prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
+    network.attach_places(torch.zeros(len(places), dtype=torch.long))
+    network.classifiers.set_prototypes(torch.from_numpy(prototypes))
+    recipe = Recipe(method, network=network.spec, places=PlacesSpec(cell))
+    claim_run(run, recipe, places)
+    save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
+    return index_descriptors(
+        described.descriptors,
+        photos,
+        places,
+        run / "index",
+        prototypes=prototypes,
+        model=fingerprint(network),
     )
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from evenplace.cli import main
 from tests.drawn import EAST, NORTH, draw_photos
+from tests.models.known_weights import known_weights
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Said:
 
 
 Command = Callable[..., Said]
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 TRAIN = ("--set", "epochs=1", "--set", "image_size=64", "--set", "cut=8", "--set", "dim=16")
 
 
@@ -95,6 +98,23 @@ def test_locate_answers_a_photo_the_town_did_not_contain(
     assert abs(hits[0]["position"][1] - NORTH) < 150
     assert Path(hits[0]["path"]).parent == town / "database"
     assert "confidence" in evenplace("locate", run, photo).out
+
+
+def test_published_weights_need_no_training(evenplace: Command, town: Path, tmp_path: Path) -> None:
+    """The file is made here, with the names and shapes a release of CosPlace has."""
+    shapes = json.loads((FIXTURES / "cosplace-resnet18.json").read_text())["shapes"]
+    weights = tmp_path / "ResNet18_256_cosplace.pth"
+    torch.save(known_weights({name: tuple(shape) for name, shape in shapes.items()}), weights)
+    words = ("--database", town / "database", "--method", "cosplace", "--checkpoint", weights)
+    sizes = ("--set", "backbone=resnet18", "--set", "dim=256", "--set", "image_size=64")
+    said = evenplace("index", tmp_path / "run", *words, *sizes)
+    assert said.code == 0, said.err
+    scored = evenplace("evaluate", tmp_path / "run", "--queries", town / "queries")
+    assert scored.code == 0
+    assert "cosplace" in scored.out
+    refused = evenplace("index", tmp_path / "x", "--database", town, "--checkpoint", weights)
+    assert refused.code == 2
+    assert "add --method" in refused.err
 
 
 @pytest.mark.parametrize("rerank", ["l2", "cfd", "kde"])

@@ -6,22 +6,43 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import bars, console, print_skipped
+from evenplace.errors import SettingError
 
 
 def index(
-    run: Annotated[Path, typer.Argument(help="run folder with a trained model")],
+    run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
     database: Annotated[Path, typer.Option(help="geo-tagged photos to search in")],
+    method: Annotated[
+        str | None, typer.Option(help="whose network --checkpoint is of: salad, boq, cosplace …")
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(help="published weights instead of a trained run: file or official"),
+    ] = None,
+    cell: Annotated[float, typer.Option(help="with --method: side of a place in metres")] = 20.0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="with --method: backbone=, dim=, image_size=")
+    ] = None,
     layout: Annotated[
         str | None, typer.Option(help="layout of the photos; found by looking")
     ] = None,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos import read_photos
-    from evenplace.run import index_run
+    from evenplace.run import index_foreign, index_run
+    from evenplace.training.recipe import parse_settings
 
+    if checkpoint and not method:
+        raise SettingError(f"--checkpoint {checkpoint} needs its network's name; add --method")
     photos = read_photos(database, layout)
     with bars() as announce:
-        built = index_run(run, photos, announce=announce)
+        if method:
+            built = index_foreign(
+                run, photos, method, checkpoint or "official", cell=cell, announce=announce,
+                **parse_settings(settings or []),
+            )  # fmt: skip
+        else:
+            built = index_run(run, photos, announce=announce)
     print_skipped(built.photos.skipped)
     console.print(
         f"{len(built)} photos in {int((built.sizes > 0).sum())} places, "

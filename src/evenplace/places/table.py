@@ -127,6 +127,10 @@ class Places:
         )
         return np.where(known, found, -1)
 
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What identifies the places, for a checkpoint: ids, centres, counts, groups."""
+        return {name: getattr(self, name) for name in ("ids", "centres", "counts", "groups")}
+
     def members(self) -> tuple[Ints, Ints]:
         """Photos sorted by place: rows, and where each place's rows start (C + 1).
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -118,7 +117,10 @@ class _Session:
             save_progress(self.run, self.network, optimiser, epoch + 1, losses)
         self.network.eval()
         save_checkpoint(
-            self.run / "model.safetensors", self.network, self.recipe.as_dict(), self._place_table()
+            self.run / "model.safetensors",
+            self.network,
+            self.recipe.as_dict(),
+            self.places.columns(),
         )
         return Trained(self.network, tuple(losses), cache.skipped, time.monotonic() - began)
 
@@ -215,7 +217,3 @@ class _Session:
         }
         with (self.run / "log.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
-
-    def _place_table(self) -> dict[str, NDArray[Any]]:
-        names = ("ids", "centres", "counts", "groups")
-        return {name: getattr(self.places, name) for name in names}

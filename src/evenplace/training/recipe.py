@@ -90,11 +90,8 @@ class Recipe:
     def changed(self, settings: Iterable[str]) -> "Recipe":
         """Apply `key=value` settings; a key is a leaf (`epochs`) or dotted (`training.epochs`)."""
         tree = self.as_dict()
-        for setting in settings:
-            key, equals, text = setting.partition("=")
-            if not equals:
-                raise SettingError(f"--set {setting!r} has no value; write key=value")
-            _put(tree, key.strip(), _value(text.strip()))
+        for key, value in parse_settings(settings).items():
+            _put(tree, key, value)
         return Recipe.from_dict(tree)
 
     def cautions(self) -> list[str]:
@@ -144,6 +141,17 @@ _TABLES: dict[str, type[Any]] = {
     "training": TrainingSpec,
     "search": SearchSpec,
 }
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Read `key=value` words; values are TOML, or text as it stands."""
+    found: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise SettingError(f"--set {setting!r} has no value; write key=value")
+        found[key.strip()] = _value(text.strip())
+    return found
 
 
 def recipe_names() -> list[str]:
