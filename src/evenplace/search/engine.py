@@ -18,7 +18,7 @@ from evenplace.models.loading import load_batches, picture_pixels
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Skipped
 from evenplace.search.confidence import Confidence, build_confidence
-from evenplace.search.hits import Hit, Hits
+from evenplace.search.hits import STAGES, Hit, Hits
 from evenplace.search.rerank import Database, Pool, Reranker, build_reranker
 
 Floats = NDArray[np.float32]
@@ -204,7 +204,7 @@ def _stack(answers: list[_Answer], k: int) -> Hits:
     for number, answer in enumerate(answers):
         rows[number, : len(answer.rows)] = answer.rows
         distances[number, : len(answer.rows)] = answer.distances
-    stages = answers[0].elapsed_ms if answers else {}
+    stages = [stage for stage in STAGES if answers and stage in answers[0].elapsed_ms]
     return Hits(
         rows,
         distances,
