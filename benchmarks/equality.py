@@ -12,6 +12,7 @@ tests/fixtures/checkpoints.
 import argparse
 import json
 import subprocess
+import sys
 import tempfile
 import warnings
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from evenplace.models.methods import build_model
 from tests.models.known_weights import known_photos, known_weights, sample
 
 ROOT = Path(__file__).parent
+TOLERANCE = 1e-4
 TABLE = ROOT / "results" / "equality.md"
 FIXTURES = ROOT.parent / "tests" / "fixtures" / "checkpoints"
 _GUARDED_FEATURES = ("dinov2-small", "dinov2-small-reg")
@@ -43,11 +45,12 @@ class Row:
     apart: float  # largest difference between the two photos' descriptors: what a miss could be
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkouts", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--check", action="store_true", help="exit 1 above 1e-4")
     args = parser.parse_args()
     rows = []
     for case in (*DINOV2_CASES, *CASES):
@@ -60,6 +63,9 @@ def main() -> None:
         print(line(rows[-1]), flush=True)
     if args.write and not args.only:
         TABLE.write_text(table(rows))
+    worst = max((max(row.differences) for row in rows), default=float("inf"))
+    print(f"largest difference of {len(rows)} networks: {worst:.1e} (asked: {TOLERANCE:.0e})")
+    return 0 if worst <= TOLERANCE or not args.check else 1
 
 
 def compare(case: Case, folder: Path, *, write: bool) -> Row:
@@ -169,4 +175,4 @@ def table(rows: list[Row]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
