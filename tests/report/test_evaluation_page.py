@@ -10,6 +10,7 @@ from evenplace.errors import RunError
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores
 from evenplace.report.evaluation import write_report
+from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.tables import COLUMNS, gain_rows, markdown, score_rows
 from tests.evaluation.test_scores import scored
 
@@ -38,6 +39,16 @@ def test_the_page_has_every_part(systems: list[Scores], tmp_path: Path) -> None:
     assert 'class="ep-map"' in text
     assert text.count('class="asked"') == 12
     assert "30 queries" in text
+
+
+def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) -> None:
+    for draw in (tier_bars, rank_count):
+        svg = inline_svg(draw(systems), "figure")
+        assert "currentColor" in svg
+        assert INK not in svg
+        texts = re.findall(r"<text[^>]*>", svg)
+        assert texts
+        assert all("fill: currentColor" in text for text in texts)
 
 
 def test_names_cannot_break_the_page(systems: list[Scores], tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def inline_svg(figure: Figure, label: str) -> str:
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
+@mpl.rc_context(_STYLE)
 def tier_bars(systems: Sequence[Scores]) -> Figure:
     """R@1 of each system, overall and by tier, with 95 % intervals."""
     groups = ("overall", *TIERS)
@@ -77,12 +78,11 @@ def tier_bars(systems: Sequence[Scores]) -> Figure:
     axes.set_xticks(range(len(groups)), labels)
     axes.set_ylabel("R@1 within the radius, %")
     axes.set_ylim(0, 100)
-    axes.legend(
-        ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18), frameon=False
-    )
+    axes.legend(ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18))
     return figure
 
 
+@mpl.rc_context(_STYLE)
 def rank_count(systems: Sequence[Scores]) -> Figure:
     """Places ranked by photo count, the tier bands, and each system's recall along them."""
     places = systems[0].places
@@ -90,7 +90,7 @@ def rank_count(systems: Sequence[Scores]) -> Figure:
     order = np.argsort(-places.counts, kind="stable")
     ranks = np.arange(1, len(order) + 1)
     _tier_bands(axes, places)
-    axes.plot(ranks, places.counts[order], color="#0072b2", lw=2, label="photos (left)")
+    axes.plot(ranks, places.counts[order], color=INK, lw=2, label="photos (left)")
     axes.set_yscale("log")
     axes.set_xlabel("places, most photographed first")
     axes.set_ylabel("photos of a place")
@@ -102,7 +102,7 @@ def rank_count(systems: Sequence[Scores]) -> Figure:
     right.set_ylim(0, 100)
     right.set_ylabel("R@1 of the places' queries, %")
     right.spines["right"].set_visible(True)
-    right.legend(loc="lower left", fontsize=8, frameon=False)
+    right.legend(loc="lower left", fontsize=8)
     return figure
 
 
@@ -138,6 +138,5 @@ def _across(axes: Axes) -> Any:
 
 
 def _blank(width: float, height: float) -> tuple[Figure, Axes]:
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.add_subplot()
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
