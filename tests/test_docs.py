@@ -43,3 +43,10 @@ def test_verbs_in_the_readme_exist() -> None:
     known = (ROOT / "docs/cli.md").read_text()
     for verb in re.findall(r"\$ evenplace (\w+)", (ROOT / "README.md").read_text()):
         assert f"## {verb}" in known, verb
+
+
+def test_the_python_and_the_command_line_build_the_same_network() -> None:
+    """`build_model("dapr-m")` and the recipe must not start from different descriptors."""
+    from evenplace.models.methods import network_spec
+
+    assert network_spec("dapr-m") == ep.read_recipe("dapr-m").network

@@ -55,15 +55,12 @@ def index_run(
     announce: Announce | None = None,
 ) -> Index:
     """Describe a database with the run's model and lay it out in run/index."""
-    recipe, network = run_recipe(run), run_network(run)
-    scale = float(recipe.loss.settings.get("scale", 30.0))
     progress = announce("describing the database") if announce else None
     return build_index(
-        network,
+        run_network(run),
         database,
         run_places(run),
         run / "index",
-        scale=scale,
         cache_folder=cache_folder,
         progress=progress,
     )

@@ -88,6 +88,10 @@ def test_a_checkpoint_gives_the_same_descriptors_and_places(town: Photos, tmp_pa
     with torch.no_grad():
         torch.testing.assert_close(loaded.network(photos), trained.network.eval()(photos))
     assert loaded.recipe["training"]["epochs"] == 1
+    assert loaded.network.scale == trained.network.scale == 30.0
+    other = run_training(town, tmp_path / "other", "epochs=1", "loss.scale=12.5")
+    assert load_checkpoint(tmp_path / "other/model.safetensors").network.scale == 12.5
+    assert other.network.scale == 12.5
 
 
 def test_the_log_can_be_plotted(town: Photos, tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ def build_index(
     places: Places,
     out: str | Path,
     *,
-    scale: float = 30.0,
     cache_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
@@ -48,7 +47,7 @@ def build_index(
         out,
         prototypes=prototypes,
         model=fingerprint(network),
-        scale=scale,
+        scale=network.scale,
     )
 
 

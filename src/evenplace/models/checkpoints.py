@@ -36,7 +36,12 @@ def save_checkpoint(
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     for name, array in places.items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
-    about = {"version": VERSION, "network": network.spec.as_dict(), "recipe": recipe}
+    about = {
+        "version": VERSION,
+        "network": network.spec.as_dict(),
+        "scale": network.scale,
+        "recipe": recipe,
+    }
     with whole_file(path, RunError) as draft:
         save_file(tensors, draft, metadata={_ABOUT: json.dumps(about)})
 
@@ -58,6 +63,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     places = {n.removeprefix(_PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
     network = build_network(NetworkSpec(**about["network"]), weights=None)
+    network.scale = about["scale"]
     network.attach_places(torch.from_numpy(places["groups"]))
     network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
     return Checkpoint(network.eval(), about["recipe"], places)

@@ -12,7 +12,7 @@ _MULTI_SIMILARITY = Part("multi-similarity", {"alpha": 1.0, "beta": 50.0, "base"
 _L2 = Part("l2")
 _CELL_CENTRE = Part("cell-centre")
 _EFFICIENTNET = NetworkSpec("efficientnet-b0", dim=1280, aggregator="mean", image_size=224)
-_DAPR = NetworkSpec("efficientnet-lite0", dim=512)
+_DAPR = NetworkSpec("efficientnet-lite0", dim=512, power=1.0)  # as recipes/dapr-m.toml starts
 _DAPR_GRID = Part("grid", {"cell": 20.0, "min_photos": 10})
 _DAPR_LOSS = Part("low-visit-bias", {"beta": 0.01, "kappa": 0.05, "scale": 30.0, "margin": 0.4})
 _DAPR_VARIANTS = {"dinov2-base": {"dim": 768}}

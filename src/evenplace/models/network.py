@@ -57,6 +57,7 @@ class PlaceNetwork(nn.Module):
         if entry.projected or self.aggregator.dim != spec.dim:
             self.projection = nn.Linear(self.aggregator.dim, spec.dim)
         self.classifiers = GroupClassifiers([], spec.dim)
+        self.scale = 30.0  # what turns cosines to prototypes into logits; training sets its own
 
     @property
     def dim(self) -> int:

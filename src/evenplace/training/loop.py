@@ -96,6 +96,7 @@ class _Session:
         torch.manual_seed(self.spec.seed)  # the prototypes' and a random projection's first values
         network.attach_places(torch.from_numpy(places.groups.astype(np.int64)))
         self.losses = [self._loss_of_group(rows) for rows in network.classifiers.members]
+        network.scale = float(getattr(self.losses[0], "scale", network.scale))
 
     def _loss_of_group(self, members: Tensor) -> PriorLoss:
         counts = torch.from_numpy(self.places.counts)[members]
