@@ -14,6 +14,8 @@ from evenplace.city.render import Renderer
 from evenplace.city.survey import plan_survey
 from evenplace.errors import SettingError
 
+pytestmark = pytest.mark.slow  # draws whole towns
+
 PHOTOS, QUERIES, SIZE = 60, 12, 48
 
 
