@@ -100,8 +100,7 @@ class PlaceNetwork(nn.Module):
 
         Each axis is divided by its standard deviation to the power `whiten`: 0 is PCA, where a
         few axes shared by all streets drown the rest; 1 is whitening, where noise counts as much
-        as signal (NetVLAD's 4096 numbers); a half lies between and finds more.  Frozen R@1,
-        Cambridge and Timisoara, 3 splits: 61.2 and 63.9, 64.5 and 64.8, 65.4 and 66.1.
+        as signal (NetVLAD's 4096 numbers); a half lies between.
         A network without a projection is left as it is.  pooled: (N, A).
         """
         if not isinstance(self.projection, nn.Linear):
