@@ -1,0 +1,124 @@
+"""Raw confidence → the probability of being right, learned on queries whose answer is known.
+
+V validation queries · Q queries
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import RunError, SettingError
+from evenplace.photos.files import whole_file
+
+Floats = NDArray[np.float32]
+
+_RIDGE = 1.0  # a query's worth of doubt: keeps separable answers from certainty
+_NEVER = 2.0  # above every probability: abstain always
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A rising curve from a confidence to a probability, and the validation answers behind it.
+
+        p(right | c) = 1 / (1 + exp(-(slope (c - centre) / spread + intercept)))
+
+    One curve of two numbers: a few hundred validation queries cannot carry more.
+    """
+
+    centre: float
+    spread: float
+    slope: float
+    intercept: float
+    probabilities: tuple[float, ...]  # (V,) ascending
+    right: tuple[bool, ...]  # (V,)
+
+    def __call__(self, raw: Floats) -> Floats:
+        """Probability that the answer is right.  (Q,) -> (Q,)."""
+        score = self.slope * (np.asarray(raw, np.float64) - self.centre) / self.spread
+        return _sigmoid(score + self.intercept).astype(np.float32)
+
+    def threshold(self, precision: float) -> float:
+        """The lowest probability from which answers kept that precision on validation.
+
+        The precision is the lower end of a one-sided 80 % Wilson interval, so that a handful of
+        lucky answers promises nothing.  2 when no threshold keeps it: abstain always.
+        """
+        if not 0 < precision < 1:
+            raise SettingError(f"min_precision={precision} must lie between 0 and 1, as in 0.95")
+        right = np.array(self.right[::-1], np.float64)
+        kept = np.arange(1, len(right) + 1)
+        safe = np.flatnonzero(_lower_bound(np.cumsum(right), kept) >= precision)
+        return self.probabilities[len(right) - 1 - int(safe[-1])] if len(safe) else _NEVER
+
+    def write(self, path: str | Path) -> None:
+        with whole_file(Path(path), RunError) as draft:
+            draft.write_text(json.dumps(self.__dict__))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        try:
+            kept = json.loads(Path(path).read_text())
+            lists = {name: tuple(kept.pop(name)) for name in ("probabilities", "right")}
+            return cls(**kept, **lists)
+        except (ValueError, KeyError, TypeError) as cause:
+            raise RunError(f"{path} is no calibration ({cause}); train the run again") from cause
+
+
+def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
+    """Fit the curve by penalised logistic regression; a curve that falls is flattened.
+
+    raw: (V,) confidences, right: (V,) whether the answers were right.
+    """
+    values = np.asarray(raw, np.float64)
+    if not len(values) or not np.isfinite(values).all():
+        raise SettingError(
+            f"{len(values)} finite confidences are too few to calibrate; hold out more"
+        )
+    centre, spread = float(values.mean()), float(values.std()) or 1.0
+    slope, intercept = _fit_logistic((values - centre) / spread, right.astype(np.float64))
+    curve = Calibration(centre, spread, slope, intercept, (), ())
+    probabilities = curve(values.astype(np.float32))
+    order = np.lexsort((~right, probabilities))  # of equal ones, the right come last
+    return Calibration(
+        centre,
+        spread,
+        slope,
+        intercept,
+        tuple(float(p) for p in probabilities[order]),
+        tuple(bool(r) for r in right[order]),
+    )
+
+
+def _fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    """Newton's method on the log likelihood less a small penalty on the slope."""
+    columns = np.column_stack([x, np.ones_like(x)])
+    theta, penalty = np.zeros(2), np.diag([_RIDGE, 1e-6])
+    for _ in range(50):
+        p = _sigmoid(columns @ theta)
+        gradient = columns.T @ (y - p) - penalty @ theta
+        curvature = (columns * (p * (1 - p))[:, None]).T @ columns + penalty
+        step = np.linalg.solve(curvature, gradient)
+        theta = theta + np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-9:
+            break
+    if theta[0] < 0:
+        share = (y.sum() + 0.5) / (len(y) + 1)
+        return 0.0, float(np.log(share / (1 - share)))
+    return float(theta[0]), float(theta[1])
+
+
+def _lower_bound(right: NDArray[np.float64], kept: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Wilson's one-sided lower bound of a share, at 80 %."""
+    z = 0.8416
+    share = right / kept
+    half = z * np.sqrt(share * (1 - share) / kept + (z / (2 * kept)) ** 2)
+    bound: NDArray[np.float64] = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)
+    return bound
+
+
+def _sigmoid(score: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 / (1 + np.exp(-np.clip(score, -60, 60)))
