@@ -1,6 +1,16 @@
 """Query → hits."""
 
 from evenplace.search.engine import Asked, Search, ask_photos
-from evenplace.search.hits import Hit, Hits
+from evenplace.search.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
 
-__all__ = ["Asked", "Hit", "Hits", "Search", "ask_photos"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Ellipse",
+    "Hit",
+    "Hits",
+    "PlaceGuess",
+    "Position",
+    "Search",
+    "ask_photos",
+]

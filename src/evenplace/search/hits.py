@@ -1,4 +1,4 @@
-"""Answers: one hit for a person, arrays of hits for an evaluation.
+"""What a search answers.
 
 Q queries · k hits · n shortlisted places
 """
@@ -24,14 +24,58 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits:
-    """The answers to Q queries; rows and places are -1 where a pool held fewer than k photos."""
+    """The answers to Q queries; rows are -1 where a pool held fewer than k photos."""
 
     rows: NDArray[np.int64]  # (Q, k) rows of the index
     distances: NDArray[np.float32]  # (Q, k) inf where there is no hit
     shortlist: NDArray[np.int64]  # (Q, n) places, best first
-    confidence: NDArray[np.float32]  # (Q,)
+    confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
     pools: tuple[NDArray[np.int64], ...]  # rows of each query's candidates
-    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage
+    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
+    posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
+    positions: tuple["Position", ...]  # where each query was taken
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """Where the photo was taken with 95 % probability, if the answer is right at all."""
+
+    major: float  # half axis, metres
+    minor: float  # half axis, metres
+    bearing: float  # of the major axis, degrees clockwise from north, 0 to 180
+
+
+@dataclass(frozen=True)
+class Position:
+    """One place on the map from all the candidates that agree; NaN where there is none."""
+
+    east: float
+    north: float
+    ellipse: Ellipse
+
+
+@dataclass(frozen=True)
+class PlaceGuess:
+    """A place the classifier shortlisted."""
+
+    place: int
+    posterior: float
+    centre: tuple[float, float]  # east, north
+    photos: int  # in the database
+    tier: str  # head, middle or tail
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is known of where one photo was taken."""
+
+    hits: tuple[Hit, ...]  # best first
+    places: tuple[PlaceGuess, ...]  # the shortlist, best first
+    position: Position
+    confidence: float
+    abstains: bool
+    reason: str  # why it abstains; empty when it answers
+    elapsed_ms: dict[str, float]  # a stage

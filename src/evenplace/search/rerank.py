@@ -29,6 +29,15 @@ class Pool:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, kept: NDArray[np.bool_]) -> "Pool":
+        return Pool(
+            self.rows[kept],
+            self.places[kept],
+            self.cosines[kept],
+            self.log_posterior[kept],
+            self.query,
+        )
+
 
 @dataclass(frozen=True)
 class Database:
