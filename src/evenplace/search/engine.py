@@ -161,6 +161,7 @@ class Search:
                 float(distance),
                 int(self.labels[row]),
                 float(found.confidence[query]),
+                int(row),
             )
             for path, row, distance in zip(paths, rows, found.distances[query], strict=False)
         ]

@@ -20,6 +20,7 @@ class Hit:
     distance: float
     place: int
     confidence: float
+    row: int  # of the index
 
 
 @dataclass(frozen=True)
