@@ -109,34 +109,47 @@ def evaluate_run(
     *,
     radius: float = 25.0,
     heading: float | None = None,
+    frames: int | None = None,
+    cache_folder: Path | None = None,
+    out: Path | None = None,
     announce: Announce | None = None,
-    **changes: str | int | bool,
+    **changes: Any,
 ) -> Scores:
-    """Ask the run's index every query; keep run/scores.json and run/predictions.parquet."""
+    """Ask the run's index every query; keep scores.json and predictions.parquet.
+
+    They go into the run, or to `out` where one run is asked in several ways.
+    """
     engine = open_engine(run, **changes)
     found = evaluate(
         engine,
         queries,
         radius=radius,
         heading=heading,
+        frames=frames,
         name=run_recipe(run).name,
+        cache_folder=cache_folder,
         progress=announce("asking the queries") if announce else None,
     )
-    with whole_file(run / "scores.json", RunError) as draft:
-        draft.write_text(json.dumps(found.as_dict(), indent=1))
-    found.predictions.write(run / "predictions.parquet")
+    write_scores(found, out or run)
     return found
 
 
-def open_engine(run: Path, **changes: str | int | bool) -> Search:
+def write_scores(found: Scores, folder: Path) -> None:
+    """Keep the figures and what they were counted from."""
+    with whole_file(folder / "scores.json", RunError) as draft:
+        draft.write_text(json.dumps(found.as_dict(), indent=1))
+    found.predictions.write(folder / "predictions.parquet")
+
+
+def open_engine(run: Path, **changes: Any) -> Search:
     """Open a run for questions with its recipe's search settings, some of them changed."""
     spec = run_recipe(run).search
-    settings: dict[str, str | int | bool] = {
+    settings: dict[str, Any] = {
         "shortlist": spec.shortlist,
         "rerank": spec.rerank,
         "confidence": spec.confidence,
     }
-    return Search(open_index(run / "index"), run_network(run), **(settings | changes))  # type: ignore[arg-type]
+    return Search(open_index(run / "index"), run_network(run), **(settings | changes))
 
 
 def run_recipe(run: Path) -> Recipe:
@@ -153,12 +166,13 @@ def run_places(run: Path) -> Places:
     return Places.read(run / "places.parquet")
 
 
-def run_scores(run: Path) -> Scores:
-    path = run / "scores.json"
+def run_scores(run: Path, folder: Path | None = None) -> Scores:
+    """Read the scores of a run; folder: where `evaluate_run(out=…)` put them."""
+    path = (folder or run) / "scores.json"
     if not path.exists():
         raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {run}")
     return Scores.from_dict(
         json.loads(path.read_text()),
-        Predictions.read(run / "predictions.parquet"),
+        Predictions.read(path.with_name("predictions.parquet")),
         run_places(run),
     )

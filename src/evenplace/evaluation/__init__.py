@@ -1,8 +1,25 @@
 """Hits → scores."""
 
-from evenplace.evaluation.evaluate import compare, evaluate
+from evenplace.evaluation.confidence import Knowing, compare_sources, judge
+from evenplace.evaluation.evaluate import compare, compare_pairs, evaluate, score
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Recalls, Scores, join_scores
-from evenplace.evaluation.uncertainty import Interval
+from evenplace.evaluation.truth import Truth
+from evenplace.evaluation.uncertainty import Interval, Paired
 
-__all__ = ["Interval", "Predictions", "Recalls", "Scores", "compare", "evaluate", "join_scores"]
+__all__ = [
+    "Interval",
+    "Knowing",
+    "Paired",
+    "Predictions",
+    "Recalls",
+    "Scores",
+    "Truth",
+    "compare",
+    "compare_pairs",
+    "compare_sources",
+    "evaluate",
+    "join_scores",
+    "judge",
+    "score",
+]

@@ -3,20 +3,29 @@
 Q queries · k hits · n shortlisted places
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import PhotoError
-from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.scores import RANKS, Cost, Latency, Scores, first_right, summarise
+from evenplace.errors import PhotoError, SettingError
+from evenplace.evaluation.conditions import find_conditions
+from evenplace.evaluation.describing import describe_queries
+from evenplace.evaluation.predictions import Predictions, find_spots
+from evenplace.evaluation.ranking import RANKS, first_right
+from evenplace.evaluation.scores import Scores, summarise
+from evenplace.evaluation.sources import find_sources
+from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
 from evenplace.evaluation.truth import Truth
-from evenplace.evaluation.uncertainty import Interval, interval
+from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.models.describe import Progress
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
-from evenplace.search import Asked, Hits, Search, ask_photos
+from evenplace.search import Hits, Search
 
 Rows = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
 
 def evaluate(
@@ -25,41 +34,106 @@ def evaluate(
     *,
     radius: float = 25.0,
     heading: float | None = None,
+    frames: int | None = None,
     name: str = "run",
+    timed: int = TIMED,
+    cache_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Scores:
     """Ask every query and score the answers within `radius` metres.
 
     heading: also require the database photo to look the same way, within so many degrees.
+    frames: count frames instead of metres (Nordland).  timed: how many queries are asked again
+    one by one for the times.  cache_folder: where training kept the trunk's output.
     """
-    asked = ask_photos(engine, queries.paths, max(RANKS), progress=progress)
-    if not len(asked.rows):
-        raise PhotoError(f"none of the {len(queries)} queries could be read: {asked.skipped[:1]}")
-    return score(engine, queries[asked.rows], asked, Truth(radius, heading), name)
+    truth = Truth(radius, heading, frames)
+    if engine.model is None:
+        raise SettingError("this engine has no model; score descriptors with `score`")
+    described = describe_queries(engine.model, queries.paths, cache_folder, progress)
+    if not len(described.rows):
+        raise PhotoError(
+            f"none of the {len(queries)} queries could be read: {described.skipped[:1]}"
+        )
+    asked = Photos(queries[described.rows].table, described.skipped)
+    return score(engine, asked, described.descriptors, truth, name=name, timed=timed)
 
 
-def score(engine: Search, queries: Photos, asked: Asked, truth: Truth, name: str) -> Scores:
-    """Score answers.  queries: those that were answered, in order."""
-    cost = Cost(
-        answerable=int(truth.answerable(queries, engine.index.photos).sum()),
-        skipped=len(asked.skipped),
-        unreachable=int((engine.labels < 0).sum()),
-        pool_size=float(np.mean([len(rows) for rows in asked.hits.pools])),
-        index_bytes=engine.index.bytes,
-        latency=_latencies(asked.hits),
+def score(
+    engine: Search,
+    queries: Photos,
+    descriptors: Floats,
+    truth: Truth,
+    *,
+    name: str = "run",
+    timed: int = 0,
+) -> Scores:
+    """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
+    hits = engine.search(descriptors, max(RANKS))
+    predictions = predict(
+        engine, queries, hits, truth, sources=find_sources(engine, descriptors, hits)
     )
-    return summarise(
-        name, _predictions(engine, queries, asked.hits, truth), engine.index.places, cost
+    latency = time_stages(engine, queries.paths, timed) or latencies(hits.elapsed_ms)
+    cost = measure_cost(
+        engine,
+        answerable=int((predictions.positives > 0).sum()),
+        skipped=len(queries.skipped),
+        pool_size=float(np.mean([len(rows) for rows in hits.pools])),
+        latency=latency,
+    )
+    return summarise(name, predictions, engine.index.places, cost, str(truth))
+
+
+def predict(
+    engine: Search,
+    queries: Photos,
+    hits: Hits,
+    truth: Truth,
+    *,
+    sources: Mapping[str, Floats] | None = None,
+) -> Predictions:
+    """Judge every hit: which are right, where the query belongs, under which conditions."""
+    database, known = engine.index.photos, engine.index.places
+    right = _right(truth, queries, database, hits.rows)
+    positives = truth.positives(queries, database)
+    places, tiers = query_places(engine, queries, truth.radius)
+    names = np.array([*database.paths, ""], dtype=object)  # row -1 finds ""
+    spots = np.concatenate([engine.positions, [[np.nan, np.nan]]])[hits.rows]  # (Q, k, 2)
+    return Predictions(
+        paths=queries.paths,
+        positions=queries.positions,
+        places=places,
+        tiers=tiers,
+        photographed=np.where(places >= 0, known.counts[places], 0),
+        clusters=find_spots(queries.positions),
+        positives=positives.counts,
+        first_right=first_right(right),
+        first_centre=_first_centre(engine, queries, hits, truth.radius),
+        in_pool=_any_right(truth, queries, database, hits.pools),
+        confidence=hits.confidence,
+        estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
+        hit_paths=names[hits.rows],
+        hit_positions=spots,
+        hit_distances=hits.distances,
+        hit_right=right,
+        sources=dict(sources or {}),
+        conditions=find_conditions(queries, database, positives),
     )
 
 
 def compare(ours: Predictions, theirs: Predictions, tier: int | None = None) -> Interval:
     """Points of R@1 that `ours` wins over `theirs` on the same queries, with a paired interval."""
+    return compare_pairs(ours, theirs, tier).gain
+
+
+def compare_pairs(
+    ours: Predictions, theirs: Predictions, tier: int | None = None, *, rank: int = 1
+) -> Paired:
+    """What `ours` wins over `theirs` in R@rank: interval, queries won and lost, McNemar's p."""
     if ours.paths != theirs.paths:
         raise PhotoError("two runs can only be compared on the same queries; evaluate both again")
     chosen = np.ones(len(ours), bool) if tier is None else ours.tiers == tier
-    gain = (ours.first_right == 0).astype(float) - (theirs.first_right == 0)
-    return interval(gain[chosen], ours.clusters[chosen])
+    good = [(run.first_right >= 0) & (run.first_right < rank) for run in (ours, theirs)]
+    return pair(good[0][chosen], good[1][chosen], ours.clusters[chosen])
 
 
 def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, NDArray[np.int8]]:
@@ -93,6 +167,8 @@ def _any_right(
     truth: Truth, queries: Photos, database: Photos, pools: tuple[Rows, ...]
 ) -> NDArray[np.bool_]:
     """Whether each query's pool holds a match at all.  (Q,)."""
+    if not len(pools):
+        return np.zeros(0, bool)
     asked = np.repeat(np.arange(len(pools)), [len(rows) for rows in pools])
     right = truth.right(queries, database, asked, np.concatenate(pools))
     return np.bincount(asked[right], minlength=len(pools)) > 0
@@ -103,40 +179,3 @@ def _first_centre(engine: Search, queries: Photos, hits: Hits, radius: float) ->
     centres = engine.index.places.centres[hits.shortlist]  # (Q, n, 2)
     away = np.linalg.norm(centres - queries.positions[:, None], axis=2)
     return first_right(away <= radius)
-
-
-def _spots(queries: Photos) -> Rows:
-    """Queries taken within the same 10 m square form one spot."""
-    squares = np.floor(queries.positions / 10).astype(np.int64)
-    _, which = np.unique(squares, axis=0, return_inverse=True)
-    return which.ravel()
-
-
-def _latencies(hits: Hits) -> dict[str, Latency]:
-    return {
-        stage: Latency(float(np.median(spent)), float(np.percentile(spent, 95)))
-        for stage, spent in hits.elapsed_ms.items()
-    }
-
-
-def _predictions(engine: Search, queries: Photos, hits: Hits, truth: Truth) -> Predictions:
-    database, known = engine.index.photos, engine.index.places
-    right = _right(truth, queries, database, hits.rows)
-    places, tiers = query_places(engine, queries, truth.radius)
-    names = np.array([*database.paths, ""], dtype=object)  # row -1 finds ""
-    return Predictions(
-        paths=queries.paths,
-        positions=queries.positions,
-        places=places,
-        tiers=tiers,
-        photographed=np.where(places >= 0, known.counts[places], 0),
-        clusters=_spots(queries),
-        first_right=first_right(right),
-        first_centre=_first_centre(engine, queries, hits, truth.radius),
-        in_pool=_any_right(truth, queries, database, hits.pools),
-        confidence=hits.confidence,
-        hit_paths=names[hits.rows].tolist(),
-        hit_positions=engine.positions[hits.rows],
-        hit_distances=hits.distances,
-        hit_right=right,
-    )

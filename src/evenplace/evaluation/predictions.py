@@ -1,7 +1,10 @@
-"""Every query with its answers, kept so that any figure can be drawn again without the model."""
+"""Every query with its answers, kept so that any figure can be drawn again without the model.
+
+Q queries · k hits
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,12 @@ from numpy.typing import NDArray
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 
+_SOURCE, _CONDITION = "confidence_", "condition_"
+
 
 @dataclass(frozen=True)
 class Predictions:
-    """One row a query; hits from best to worst, -1 and empty where there are fewer."""
+    """One row a query; hits from best to worst, nan and empty where there are fewer."""
 
     paths: list[str]
     positions: NDArray[np.float64]  # (Q, 2)
@@ -25,78 +30,158 @@ class Predictions:
     tiers: NDArray[np.int8]  # (Q,) 0 head, 1 middle, 2 tail, -1 none
     photographed: NDArray[np.int64]  # (Q,) photos of that place, 0 for none
     clusters: NDArray[np.int64]  # (Q,) spot, for intervals
+    positives: NDArray[np.int64]  # (Q,) database photos that count as right
     first_right: NDArray[np.int64]  # (Q,) rank of the first right hit, -1 for none
     first_centre: NDArray[np.int64]  # (Q,) rank of the first shortlisted place that is right
     in_pool: NDArray[np.bool_]  # (Q,)
-    confidence: NDArray[np.float32]  # (Q,)
-    hit_paths: list[list[str]]  # (Q, k)
+    confidence: NDArray[np.float32]  # (Q,) the system's own
+    estimates: NDArray[np.float64]  # (Q, 2) where the system says the query was taken
+    hit_paths: NDArray[np.object_]  # (Q, k)
     hit_positions: NDArray[np.float64]  # (Q, k, 2)
     hit_distances: NDArray[np.float32]  # (Q, k)
     hit_right: NDArray[np.bool_]  # (Q, k)
+    sources: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # (Q,) each
+    conditions: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # (Q,) each
 
     def __len__(self) -> int:
         return len(self.paths)
 
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether the first answer is right.  (Q,)."""
+        right: NDArray[np.bool_] = self.first_right == 0
+        return right
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Metres between the estimated and the true position; nan without an answer.  (Q,)."""
+        away = self.estimates - self.positions
+        metres: NDArray[np.float64] = np.hypot(away[:, 0], away[:, 1])
+        return metres
+
+    def __getitem__(self, chosen: NDArray[Any]) -> "Predictions":
+        """Some of the queries, by a mask or by rows."""
+        rows = np.arange(len(self))[chosen]
+        return Predictions(**{f.name: _take(getattr(self, f.name), rows) for f in fields(self)})
+
     def write(self, path: Path) -> None:
-        table = pa.table(
-            {
-                "path": self.paths,
-                "east": self.positions[:, 0],
-                "north": self.positions[:, 1],
-                "place": self.places,
-                "tier": self.tiers,
-                "photographed": self.photographed,
-                "cluster": self.clusters,
-                "first_right": self.first_right,
-                "first_centre": self.first_centre,
-                "in_pool": self.in_pool,
-                "confidence": self.confidence,
-                "hit_path": self.hit_paths,
-                "hit_east": list(self.hit_positions[:, :, 0]),
-                "hit_north": list(self.hit_positions[:, :, 1]),
-                "hit_distance": list(self.hit_distances),
-                "hit_right": list(self.hit_right),
-            }
-        )
+        columns: dict[str, Any] = {name: getattr(self, field) for name, field in _FLAT.items()}
+        for name, pairs in (("", self.positions), ("estimate_", self.estimates)):
+            columns |= {f"{name}east": pairs[:, 0], f"{name}north": pairs[:, 1]}
+        columns |= {_SOURCE + name: values for name, values in self.sources.items()}
+        columns |= {_CONDITION + name: pa.array(v) for name, v in self.conditions.items()}
+        hits = {
+            "hit_path": self.hit_paths,
+            "hit_east": self.hit_positions[:, :, 0],
+            "hit_north": self.hit_positions[:, :, 1],
+            "hit_distance": self.hit_distances,
+            "hit_right": self.hit_right,
+        }
+        columns |= {name: _lists(values) for name, values in hits.items()}
         with whole_file(path, RunError) as draft:
-            pq.write_table(table, draft)
+            pq.write_table(pa.table(columns), draft)
 
     @classmethod
     def read(cls, path: Path) -> "Predictions":
         if not path.exists():
             raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate RUN")
         table = pq.read_table(path)
-        flat = {name: table[name].to_numpy() for name in table.column_names if name[:3] != "hit"}
-        hits = {name: np.array(table[name].to_pylist()) for name in _HIT_NUMBERS}
+        if missing := set(_FLAT) - set(table.column_names):
+            raise RunError(
+                f"{path} has no column {sorted(missing)[0]} (another version wrote it); "
+                "evaluate again"
+            )
+
+        def numbers(name: str) -> NDArray[Any]:
+            found: NDArray[Any] = table[name].to_numpy()
+            return found
+
+        flat: dict[str, Any] = {field: numbers(name) for name, field in _FLAT.items()}
+        hits = {name: _grid(table[f"hit_{name}"]) for name in _HITS}
         return cls(
-            paths=table["path"].to_pylist(),
-            positions=np.stack([flat["east"], flat["north"]], axis=1),
-            places=flat["place"],
-            tiers=flat["tier"],
-            photographed=flat["photographed"],
-            clusters=flat["cluster"],
-            first_right=flat["first_right"],
-            first_centre=flat["first_centre"],
-            in_pool=flat["in_pool"],
-            confidence=flat["confidence"],
-            hit_paths=table["hit_path"].to_pylist(),
-            hit_positions=np.stack([hits["hit_east"], hits["hit_north"]], axis=2),
-            hit_distances=hits["hit_distance"].astype(np.float32),
-            hit_right=hits["hit_right"],
+            **flat | {"paths": table["path"].to_pylist()},
+            positions=np.stack([numbers("east"), numbers("north")], axis=1),
+            estimates=np.stack([numbers("estimate_east"), numbers("estimate_north")], axis=1),
+            hit_paths=hits["path"].astype(object),
+            hit_positions=np.stack([hits["east"], hits["north"]], axis=2),
+            hit_distances=hits["distance"].astype(np.float32),
+            hit_right=hits["right"].astype(bool),
+            sources={n.removeprefix(_SOURCE): numbers(n) for n in _named(table, _SOURCE)},
+            conditions={
+                n.removeprefix(_CONDITION): numbers(n).astype(str)
+                for n in _named(table, _CONDITION)
+            },
         )
 
 
-def join_predictions(runs: Sequence[Predictions]) -> Predictions:
-    """Put the queries of several evaluations behind each other; their spots stay apart."""
+def join_predictions(runs: Sequence[Predictions], *, one_map: bool = False) -> Predictions:
+    """Put the queries of several evaluations behind each other.
+
+    one_map: they are of the same streets, so queries within 10 m are one spot whichever
+    evaluation they are of; otherwise the spots stay apart.
+    """
     merged: dict[str, Any] = {}
-    for field in fields(Predictions):
-        parts = [getattr(run, field.name) for run in runs]
-        if field.name == "clusters":
+    for one in fields(Predictions):
+        parts = [getattr(run, one.name) for run in runs]
+        if one.name == "clusters" and not one_map:
             sizes = np.cumsum([0, *(part.max(initial=-1) + 1 for part in parts[:-1])])
             parts = [part + before for part, before in zip(parts, sizes, strict=True)]
-        listed = isinstance(parts[0], list)
-        merged[field.name] = list(chain(*parts)) if listed else np.concatenate(parts)
+        merged[one.name] = _join(parts)
+    if one_map:
+        merged["clusters"] = find_spots(merged["positions"])
     return Predictions(**merged)
 
 
-_HIT_NUMBERS = ("hit_east", "hit_north", "hit_distance", "hit_right")
+def find_spots(positions: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Queries taken within the same 10 m square form one spot.  (Q, 2) -> (Q,)."""
+    squares = np.floor(positions / 10).astype(np.int64)
+    squares -= squares.min(axis=0, initial=0) if len(squares) else 0
+    keys = squares[:, 0] * (squares[:, 1].max(initial=0) + 1) + squares[:, 1]
+    which: NDArray[np.int64] = np.unique(keys, return_inverse=True)[1]
+    return which
+
+
+_FLAT = {
+    "path": "paths",
+    "place": "places",
+    "tier": "tiers",
+    "photographed": "photographed",
+    "cluster": "clusters",
+    "positives": "positives",
+    "first_right": "first_right",
+    "first_centre": "first_centre",
+    "in_pool": "in_pool",
+    "confidence": "confidence",
+}
+_HITS = ("path", "east", "north", "distance", "right")
+
+
+def _named(table: pa.Table, prefix: str) -> list[str]:
+    return [name for name in table.column_names if name.startswith(prefix)]
+
+
+def _lists(values: NDArray[Any]) -> pa.Array:
+    """(Q, k) as lists of k."""
+    kind = pa.string() if values.dtype == object else None
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), kind), values.shape[1])
+
+
+def _grid(column: Any) -> NDArray[Any]:
+    """Lists of equal length as (Q, k)."""
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    found: NDArray[Any] = flat.reshape(len(column), -1 if len(flat) else column.type.list_size)
+    return found
+
+
+def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(values, dict):
+        return {name: part[rows] for name, part in values.items()}
+    return [values[row] for row in rows] if isinstance(values, list) else values[rows]
+
+
+def _join(parts: list[Any]) -> Any:
+    """Lists and arrays end to end; of dictionaries the names that all of them have."""
+    if isinstance(parts[0], dict):
+        shared = [name for name in parts[0] if all(name in part for part in parts)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in shared}
+    return list(chain(*parts)) if isinstance(parts[0], list) else np.concatenate(parts)

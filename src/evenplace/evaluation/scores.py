@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.errors import RunError
+from evenplace.evaluation.conditions import LABELS
+from evenplace.evaluation.confidence import Knowing, judge_all
 from evenplace.evaluation.predictions import Predictions, join_predictions
+from evenplace.evaluation.ranking import RANKS, average_precisions
+from evenplace.evaluation.timing import Cost, Latency, mean_cost
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, query_tiers
 
-RANKS = (1, 5, 10, 20)
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -31,23 +36,11 @@ class Recalls:
 
 
 @dataclass(frozen=True)
-class Latency:
-    """Milliseconds a query spends in one stage."""
+class PositionError:
+    """Metres between the estimated and the true position."""
 
-    median_ms: float
-    p95_ms: float
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What answering takes, and what stayed out of reach."""
-
-    answerable: int  # queries with a match in the database
-    skipped: int  # queries that could not be read
-    unreachable: int  # database photos in no place of the classifier
-    pool_size: float  # mean candidates a query
-    index_bytes: int
-    latency: dict[str, Latency]
+    median: float
+    p90: float
 
 
 @dataclass(frozen=True)
@@ -55,18 +48,24 @@ class Scores:
     """One system on one set of queries; every figure says how many queries stand behind it.
 
     Tiers are by place (30/40/30 % of the places by photo count); `by_query` splits the queries
-    instead.  Queries without any match in the database count as failures; `cost.answerable`
-    says how many have one.
+    instead.  Queries without any match in the database count as failures in `overall` and the
+    tiers, and are left out of `answerable`.
     """
 
     name: str
+    truth: str  # what counts as found: "25 m"
     overall: Recalls
+    answerable: Recalls  # of the queries that have a match in the database
     head: Recalls
     middle: Recalls
     tail: Recalls
     by_query: dict[str, Recalls]
     classifier: Recalls  # LR@N: the centre of a shortlisted place within the radius
     pool: Recalls  # a match anywhere in the pool: what no ranking can exceed
+    conditions: dict[str, dict[str, Recalls]]  # night, season …: see `conditions.LABELS`
+    mean_precision: dict[int, Interval]  # mAP@k, queries without a match left out
+    position: PositionError
+    knowing: dict[str, Knowing]  # by source of confidence; "own" is the system's
     untiered: int  # queries at no known place
     cost: Cost
     predictions: Predictions = field(repr=False, compare=False)  # what was counted
@@ -83,15 +82,28 @@ class Scores:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures alone; predictions and places have files of their own."""
-        bare = replace(self, predictions=None, places=None)  # type: ignore[arg-type]
-        return {f.name: asdict(bare)[f.name] for f in fields(self) if f.name not in _FILES}
+        bare = asdict(replace(self, predictions=None, places=None))  # type: ignore[arg-type]
+        tree = {f.name: bare[f.name] for f in fields(self) if f.name not in _FILES}
+        return {"version": VERSION, **tree}
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any], predictions: Predictions, places: Places) -> "Scores":
         found = dict(tree)
-        for name in ("overall", "head", "middle", "tail", "classifier", "pool"):
+        if found.pop("version", 1) != VERSION:
+            raise RunError(
+                f"these scores are of version {tree.get('version', 1)}, this EvenPlace reads "
+                f"{VERSION}; evaluate again"
+            )
+        for name in ("overall", "answerable", "head", "middle", "tail", "classifier", "pool"):
             found[name] = _recalls(found[name])
         found["by_query"] = {tier: _recalls(r) for tier, r in found["by_query"].items()}
+        found["conditions"] = {
+            name: {label: _recalls(part) for label, part in parts.items()}
+            for name, parts in found["conditions"].items()
+        }
+        found["mean_precision"] = _intervals(found["mean_precision"])
+        found["position"] = PositionError(**found["position"])
+        found["knowing"] = {name: Knowing(**one) for name, one in found["knowing"].items()}
         latency = {stage: Latency(**value) for stage, value in found["cost"]["latency"].items()}
         found["cost"] = Cost(**found["cost"] | {"latency": latency})
         return cls(**found, predictions=predictions, places=places)
@@ -100,29 +112,43 @@ class Scores:
 _FILES = ("predictions", "places")
 
 
+def _intervals(tree: dict[Any, Any]) -> dict[int, Interval]:
+    return {int(rank): Interval(**value) for rank, value in tree.items()}
+
+
 def _recalls(tree: dict[str, Any]) -> Recalls:
-    found = {int(rank): Interval(**value) for rank, value in tree["intervals"].items()}
-    return Recalls(tree["queries"], found)
+    return Recalls(tree["queries"], _intervals(tree["intervals"]))
 
 
-def summarise(name: str, predictions: Predictions, places: Places, cost: Cost) -> Scores:
-    """Count what was right, overall and by tier."""
+def summarise(
+    name: str, predictions: Predictions, places: Places, cost: Cost, truth: str = "25 m"
+) -> Scores:
+    """Count what was right: overall, by tier, by condition, and how surely."""
     run = predictions
 
     def among(chosen: NDArray[np.bool_], ranks: NDArray[np.int64] = run.first_right) -> Recalls:
         return recalls(ranks[chosen], run.clusters[chosen])
 
-    everyone = np.ones(len(run), bool)
+    everyone, known = np.ones(len(run), bool), run.positives > 0
     by_query = query_tiers(run.photographed)
     return Scores(
         name,
+        truth,
         overall=among(everyone),
+        answerable=among(known),
         head=among(run.tiers == 0),
         middle=among(run.tiers == 1),
         tail=among(run.tiers == 2),
         by_query={tier: among(by_query == t) for t, tier in enumerate(TIERS)},
         classifier=among(everyone, run.first_centre),
         pool=among(everyone, np.where(run.in_pool, 0, -1)),
+        conditions={
+            what: {label: among(labels == label) for label in LABELS[what] if label in labels}
+            for what, labels in run.conditions.items()
+        },
+        mean_precision=_mean_precision(run[known]),
+        position=_position(run),
+        knowing=judge_all(run.right, {"own": run.confidence, **run.sources}),
         untiered=int((run.tiers < 0).sum()),
         cost=cost,
         predictions=run,
@@ -130,29 +156,15 @@ def summarise(name: str, predictions: Predictions, places: Places, cost: Cost) -
     )
 
 
-def join_scores(parts: Sequence[Scores]) -> Scores:
+def join_scores(parts: Sequence[Scores], *, one_map: bool = False) -> Scores:
     """One system on several towns or seeds: all their queries together, the cost averaged.
 
-    The places are the first one's; maps and curves of a joint score are not meaningful.
+    one_map: the parts ask about the same streets (see `join_predictions`).  The places are the
+    first one's; maps and curves of a joint score are not meaningful.
     """
-    costs = [part.cost for part in parts]
-    latency = {
-        stage: Latency(
-            float(np.mean([cost.latency[stage].median_ms for cost in costs])),
-            float(np.mean([cost.latency[stage].p95_ms for cost in costs])),
-        )
-        for stage in costs[0].latency
-    }
-    cost = Cost(
-        sum(cost.answerable for cost in costs),
-        sum(cost.skipped for cost in costs),
-        sum(cost.unreachable for cost in costs),
-        float(np.mean([cost.pool_size for cost in costs])),
-        max(cost.index_bytes for cost in costs),
-        latency,
-    )
-    joined = join_predictions([part.predictions for part in parts])
-    return summarise(parts[0].name, joined, parts[0].places, cost)
+    joined = join_predictions([part.predictions for part in parts], one_map=one_map)
+    cost = mean_cost([part.cost for part in parts])
+    return summarise(parts[0].name, joined, parts[0].places, cost, parts[0].truth)
 
 
 def recalls(first_right: NDArray[np.int64], clusters: NDArray[np.int64]) -> Recalls:
@@ -164,8 +176,17 @@ def recalls(first_right: NDArray[np.int64], clusters: NDArray[np.int64]) -> Reca
     return Recalls(len(first_right), found)
 
 
-def first_right(right: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Rank of the first right hit, -1 where none is.  right: (Q, k) -> (Q,)."""
-    if not right.shape[1]:
-        return np.full(len(right), -1, dtype=np.int64)
-    return np.where(right.any(axis=1), right.argmax(axis=1), -1)
+def _mean_precision(run: Predictions) -> dict[int, Interval]:
+    return {
+        k: interval(average_precisions(run.hit_right, run.positives, k), run.clusters)
+        for k in RANKS
+    }
+
+
+def _position(run: Predictions) -> PositionError:
+    """Over the queries that got an answer; nan if none did."""
+    metres = run.errors[np.isfinite(run.errors)]
+    if not len(metres):
+        return PositionError(float("nan"), float("nan"))
+    median, p90 = np.percentile(metres, [50, 90])
+    return PositionError(float(median), float(p90))

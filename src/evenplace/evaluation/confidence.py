@@ -1,0 +1,217 @@
+"""Does a system know when it is right?  Curves and numbers for one confidence a query.
+
+Every function takes right (Q,), whether the first answer was right, and confidence (Q,), higher
+for surer.  Equal confidences are accepted or refused together, so no order among them is assumed.
+
+    Q queries · U distinct confidences, surest first
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.evaluation.uncertainty import Interval
+
+Floats = NDArray[np.float64]
+Right = NDArray[np.bool_]
+PRECISIONS = (0.95, 0.99)
+BINS = 10
+_RESAMPLES = 500
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is accepted when the threshold is lowered from one distinct confidence to the next."""
+
+    thresholds: Floats  # (U,)
+    accepted: Floats  # (U,) queries at least that sure
+    right: Floats  # (U,) of them answered right
+
+    @property
+    def precision(self) -> Floats:
+        share: Floats = self.right / self.accepted
+        return share
+
+    @property
+    def recall(self) -> Floats:
+        """Of the right answers, the share accepted."""
+        share: Floats = self.right / max(self.right[-1], 1.0)
+        return share
+
+    @property
+    def coverage(self) -> Floats:
+        """Of the queries, the share answered."""
+        share: Floats = self.accepted / self.accepted[-1]
+        return share
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Ten equal bins of confidence from 0 to 1: how sure, how often right, how many queries."""
+
+    confidence: Floats  # (10,) mean within the bin, nan if empty
+    precision: Floats  # (10,)
+    queries: NDArray[np.int64]  # (10,)
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error: the mean gap between sure and right, by query."""
+        gap = np.abs(np.nan_to_num(self.confidence - self.precision))
+        return float((gap * self.queries).sum() / max(self.queries.sum(), 1))
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """How well one source of confidence tells right answers from wrong ones.
+
+    auc_pr is scikit-learn's average precision; aurc the mean risk over all coverages (lower is
+    better); coverage the largest share of queries that can be answered at a precision; ece is nan
+    for a source that is no probability.  Without a right and a wrong answer auroc is nan.
+    """
+
+    queries: int
+    right: int
+    auc_pr: float
+    auroc: float
+    aurc: float
+    coverage: dict[str, float]
+    ece: float
+
+
+def trace(right: Right, confidence: NDArray[np.floating]) -> Curve:
+    """Lower the threshold over all queries, surest first."""
+    _check(right, confidence)
+    order = np.argsort(-confidence, kind="stable")
+    ranked = np.asarray(confidence, np.float64)[order]
+    last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # end of each tie
+    hits = np.cumsum(right[order])[last].astype(np.float64)
+    return Curve(ranked[last], last + 1.0, hits)
+
+
+def average_precision(right: Right, confidence: NDArray[np.floating]) -> float:
+    """AUC-PR as scikit-learn has it: sum_u (recall_u - recall_{u-1}) precision_u; 0 if none."""
+    curve = trace(right, confidence)
+    steps = np.diff(curve.recall, prepend=0.0)
+    return float(steps @ curve.precision)
+
+
+def auroc(right: Right, confidence: NDArray[np.floating]) -> float:
+    """Chance that a right answer is surer than a wrong one, ties counting half."""
+    curve = trace(right, confidence)
+    hits, misses = curve.right, curve.accepted - curve.right
+    if not hits[-1] or not misses[-1]:
+        return float("nan")
+    rising = np.diff(misses, prepend=0.0) * (hits + np.append(0.0, hits[:-1])) / 2
+    return float(rising.sum() / (hits[-1] * misses[-1]))
+
+
+def aurc(right: Right, confidence: NDArray[np.floating]) -> float:
+    """Mean over n = 1 … Q of the share of wrong answers among the n surest.
+
+    Within a tie the wrong ones are spread evenly, which is the mean over all orders.
+    """
+    curve = trace(right, confidence)
+    answered = np.arange(1, int(curve.accepted[-1]) + 1)
+    wrong = np.interp(
+        answered,
+        np.append(0, curve.accepted),
+        np.append(0, curve.accepted - curve.right),
+    )
+    return float(np.mean(wrong / answered))
+
+
+def coverage_at(right: Right, confidence: NDArray[np.floating], precision: float) -> float:
+    """The largest share of queries that can be answered while `precision` of them are right."""
+    if not 0 < precision <= 1:
+        raise SettingError(f"precision={precision} is a share of the answers; use above 0 to 1")
+    curve = trace(right, confidence)
+    good = curve.precision >= precision - 1e-12
+    return float(curve.coverage[good].max(initial=0.0))
+
+
+def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
+    """Compare how sure with how often right, in ten bins; confidences must lie in 0..1."""
+    _check(right, confidence)
+    sure = np.asarray(confidence, np.float64)
+    if sure.min() < 0 or sure.max() > 1:
+        raise SettingError(
+            f"confidences from {sure.min():.3g} to {sure.max():.3g} are no probabilities; "
+            "calibrate the source first"
+        )
+    which = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
+    many = np.bincount(which, minlength=BINS)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(which, weights=sure, minlength=BINS) / many
+        good = np.bincount(which, weights=right, minlength=BINS) / many
+    return Reliability(mean, good, many)
+
+
+def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
+    """Every number about one source."""
+    sure = np.asarray(confidence, np.float64)
+    probable = bool(sure.min() >= 0 and sure.max() <= 1)
+    return Knowing(
+        queries=len(right),
+        right=int(right.sum()),
+        auc_pr=average_precision(right, sure),
+        auroc=auroc(right, sure),
+        aurc=aurc(right, sure),
+        coverage={f"{100 * p:g}": coverage_at(right, sure, p) for p in PRECISIONS},
+        ece=reliability(right, sure).ece if probable else float("nan"),
+    )
+
+
+def judge_all(right: Right, sources: Mapping[str, NDArray[np.floating]]) -> dict[str, Knowing]:
+    """Judge several sources on the same answers."""
+    return {name: judge(right, sure) for name, sure in sources.items()} if len(right) else {}
+
+
+def compare_sources(
+    right: Right,
+    ours: NDArray[np.floating],
+    theirs: NDArray[np.floating],
+    clusters: NDArray[np.int64],
+    seed: int = 0,
+) -> Interval:
+    """AUC-PR of one source minus another's on the same answers, in points, spots resampled."""
+    gain = average_precision(right, ours) - average_precision(right, theirs)
+    _, which = np.unique(clusters, return_inverse=True)
+    spots = int(which.max()) + 1
+    generator = np.random.default_rng(seed)
+    gains = np.empty(_RESAMPLES)
+    ranked = [_Ranked(right, sure) for sure in (ours, theirs)]
+    for draw in range(_RESAMPLES):
+        weight = generator.multinomial(spots, np.full(spots, 1 / spots))[which]  # (Q,)
+        gains[draw] = ranked[0].precision(weight) - ranked[1].precision(weight)
+    low, high = np.percentile(gains, [2.5, 97.5])
+    return Interval(100 * gain, 100 * float(low), 100 * float(high))
+
+
+class _Ranked:
+    """Answers sorted once, for many resamples of them."""
+
+    def __init__(self, right: Right, confidence: NDArray[np.floating]) -> None:
+        self.order = np.argsort(-confidence, kind="stable")
+        ranked = confidence[self.order]
+        self.last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)
+        self.right = right[self.order]
+
+    def precision(self, weight: NDArray[np.int64]) -> float:
+        """Average precision with each answer counted `weight` times."""
+        weight = weight[self.order]
+        accepted = np.cumsum(weight)[self.last]
+        hits = np.cumsum(weight * self.right)[self.last]
+        steps = np.diff(hits, prepend=0)
+        return float(steps @ (hits / np.maximum(accepted, 1)) / max(hits[-1], 1))
+
+
+def _check(right: Right, confidence: NDArray[np.floating]) -> None:
+    if len(right) != len(confidence) or not len(right):
+        raise SettingError(
+            f"{len(right)} answers and {len(confidence)} confidences; give one each, at least one"
+        )
+    if not np.isfinite(confidence).all():
+        raise SettingError("a confidence is not finite; leave that query out")

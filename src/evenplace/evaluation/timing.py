@@ -1,0 +1,104 @@
+"""What answering costs: memory, and milliseconds by stage, measured one query at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from evenplace.search import Search, ask_photos
+
+TIMED = 40  # queries; medians of a stage settle to a few percent
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds a query spends in one stage."""
+
+    median_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What answering takes, and what stayed out of reach."""
+
+    answerable: int  # queries with a match in the database
+    skipped: int  # queries that could not be read
+    unreachable: int  # database photos in no place of the classifier
+    pool_size: float  # mean candidates a query
+    index_bytes: int
+    parameters: int  # of the network; 0 where descriptors came from elsewhere
+    dim: int  # numbers a photo
+    resident_bytes: int  # memory of the process that answered
+    latency: dict[str, Latency]
+
+    @property
+    def median_ms(self) -> float:
+        """One query, start to end: the sum of the stages' medians."""
+        return sum(stage.median_ms for stage in self.latency.values())
+
+
+def time_stages(engine: Search, paths: Sequence[str], count: int = TIMED) -> dict[str, Latency]:
+    """Ask some of the photos one by one, spread over all of them, and time each stage.
+
+    The first answer, which fills caches, is left out when there are others.
+    """
+    if engine.model is None or not paths or count < 1:
+        return {}
+    step = max(1, len(paths) // count)
+    asked = ask_photos(engine, list(paths[::step])[: count + 1], 5)
+    return latencies(asked.hits.elapsed_ms)
+
+
+def latencies(elapsed_ms: dict[str, NDArray[np.float64]]) -> dict[str, Latency]:
+    """Median and 95th percentile of each stage; the first query is left out if it can be."""
+    found = {}
+    for stage, spent in elapsed_ms.items():
+        settled = spent[1:] if len(spent) > 1 else spent
+        if len(settled):
+            median, p95 = np.percentile(settled, [50, 95])
+            found[stage] = Latency(float(median), float(p95))
+    return found
+
+
+def measure_cost(
+    engine: Search, *, answerable: int, skipped: int, pool_size: float, latency: dict[str, Latency]
+) -> Cost:
+    """Complete what an evaluation counted by what the engine and the process take."""
+    model = engine.model
+    return Cost(
+        answerable=answerable,
+        skipped=skipped,
+        unreachable=int((engine.labels < 0).sum()),
+        pool_size=pool_size,
+        index_bytes=engine.index.bytes,
+        parameters=0 if model is None else sum(p.numel() for p in model.parameters()),
+        dim=int(engine.index.prototypes.shape[1]),
+        resident_bytes=int(psutil.Process().memory_info().rss),
+        latency=latency,
+    )
+
+
+def mean_cost(costs: Sequence[Cost]) -> Cost:
+    """Several runs of one system: counts added, sizes the largest, times averaged."""
+    stages = [stage for stage in costs[0].latency if all(stage in cost.latency for cost in costs)]
+    latency = {
+        stage: Latency(
+            float(np.mean([cost.latency[stage].median_ms for cost in costs])),
+            float(np.mean([cost.latency[stage].p95_ms for cost in costs])),
+        )
+        for stage in stages
+    }
+    return Cost(
+        answerable=sum(cost.answerable for cost in costs),
+        skipped=sum(cost.skipped for cost in costs),
+        unreachable=sum(cost.unreachable for cost in costs),
+        pool_size=float(np.mean([cost.pool_size for cost in costs])),
+        index_bytes=max(cost.index_bytes for cost in costs),
+        parameters=max(cost.parameters for cost in costs),
+        dim=costs[0].dim,
+        resident_bytes=max(cost.resident_bytes for cost in costs),
+        latency=latency,
+    )

@@ -1,0 +1,113 @@
+"""How well a system knows when it is right, against scikit-learn and against counting."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from evenplace.errors import SettingError
+from evenplace.evaluation.confidence import aurc as area_of_risk
+from evenplace.evaluation.confidence import (
+    auroc,
+    average_precision,
+    compare_sources,
+    coverage_at,
+    judge,
+    reliability,
+    trace,
+)
+
+answers = st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=1, max_size=60)
+
+
+def drawn(seed: int, count: int = 300) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    rng = np.random.default_rng(seed)
+    sure = rng.random(count).round(2)  # with ties
+    return rng.random(count) < sure, sure
+
+
+@given(answers)
+def test_auc_pr_is_scikit_learn_s_ties_included(pairs: list[tuple[bool, int]]) -> None:
+    right, sure = np.array([a for a, _ in pairs]), np.array([b / 7 for _, b in pairs])
+    if not right.any():
+        assert average_precision(right, sure) == 0
+        return
+    assert average_precision(right, sure) == pytest.approx(average_precision_score(right, sure))
+
+
+@given(answers)
+def test_auroc_is_scikit_learn_s_ties_included(pairs: list[tuple[bool, int]]) -> None:
+    right, sure = np.array([a for a, _ in pairs]), np.array([b / 7 for _, b in pairs])
+    if right.all() or not right.any():
+        assert np.isnan(auroc(right, sure))
+        return
+    assert auroc(right, sure) == pytest.approx(roc_auc_score(right, sure))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_area_of_risk_is_a_mean_over_coverages(seed: int) -> None:
+    right, _ = drawn(seed)
+    sure = np.random.default_rng(seed + 9).permutation(len(right)).astype(float)  # no ties
+    order = np.argsort(-sure)
+    risks = [1 - right[order[:n]].mean() for n in range(1, len(right) + 1)]
+    assert area_of_risk(right, sure) == pytest.approx(np.mean(risks))
+
+
+def test_the_area_of_risk_does_not_depend_on_the_order_of_ties() -> None:
+    right = np.array([True, False, True, False])
+    assert area_of_risk(right, np.zeros(4)) == pytest.approx(0.5)
+    assert area_of_risk(right[::-1], np.zeros(4)) == pytest.approx(0.5)
+
+
+def test_coverage_is_the_largest_share_at_that_precision() -> None:
+    right = np.array([True, True, False, True, True, False])
+    sure = np.array([6.0, 5, 4, 3, 2, 1])
+    assert coverage_at(right, sure, 0.95) == pytest.approx(2 / 6)
+    assert coverage_at(right, sure, 0.8) == pytest.approx(5 / 6)  # 4 of 5, past a dip
+    assert coverage_at(~right, sure, 0.95) == 0
+    with pytest.raises(SettingError, match=r"precision=1\.5"):
+        coverage_at(right, sure, 1.5)
+
+
+def test_the_calibration_error_is_counted_by_hand() -> None:
+    right = np.array([True, True, False, True])
+    found = reliability(right, np.array([0.95, 0.95, 0.15, 1.0]))
+    assert found.queries.tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0, 3]
+    assert found.ece == pytest.approx((0.15 + 3 * (1 - 2.9 / 3)) / 4)
+    with pytest.raises(SettingError, match="calibrate"):
+        reliability(right, np.array([-1.0, 0, 0, 0]))
+
+
+def test_a_perfect_source_is_perfect() -> None:
+    right = np.array([True, True, False])
+    found = judge(right, np.array([1.0, 1.0, 0.0]))
+    assert (found.auc_pr, found.auroc, found.ece) == (1, 1, 0)
+    assert found.coverage == {"95": pytest.approx(2 / 3), "99": pytest.approx(2 / 3)}
+    assert np.isnan(judge(right, np.array([-1.0, -2, -3])).ece)
+
+
+def test_the_curve_ends_with_every_query() -> None:
+    right, sure = drawn(0)
+    curve = trace(right, sure)
+    assert curve.coverage[-1] == 1
+    assert curve.precision[-1] == pytest.approx(right.mean())
+    assert (np.diff(curve.thresholds) < 0).all()
+
+
+def test_a_source_is_not_better_than_itself_and_beats_noise() -> None:
+    right, sure = drawn(1, 600)
+    noise = np.random.default_rng(2).random(600)
+    same = compare_sources(right, sure, sure, np.arange(600))
+    assert (same.mean, same.low, same.high) == (0, 0, 0)
+    better = compare_sources(right, sure, noise, np.arange(600))
+    assert better.low > 0
+    expected = average_precision(right, sure) - average_precision(right, noise)
+    assert better.mean == pytest.approx(100 * expected)
+
+
+@pytest.mark.parametrize("sure", [np.array([np.nan, 1.0]), np.array([1.0])])
+def test_what_cannot_be_judged_is_refused(sure: NDArray[np.float64]) -> None:
+    with pytest.raises(SettingError):
+        judge(np.array([True, False]), sure)
