@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.search import spectrum
+from evenplace.index import spectrum
 from evenplace.search.rerank import CFD, KDE, L2, Database, Pool, Reranker
 
 SEED, PLACES, DIM, QUERIES = 0, 400, 512, 300

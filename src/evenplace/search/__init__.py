@@ -1,5 +1,6 @@
 """Query → hits."""
 
+from evenplace.index import spectrum
 from evenplace.search.engine import Asked, Search, ask_photos
 from evenplace.search.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
 
@@ -13,4 +14,5 @@ __all__ = [
     "Position",
     "Search",
     "ask_photos",
+    "spectrum",
 ]

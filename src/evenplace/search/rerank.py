@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.search import spectrum
+from evenplace.index import spectrum
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

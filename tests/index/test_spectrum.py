@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.search import spectrum
+from evenplace.index import spectrum
 from tests import oracle_search as oracle
 from tests.drawn import unit
 
