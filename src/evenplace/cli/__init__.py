@@ -15,6 +15,8 @@ from evenplace.cli import (
     methods,
     photos,
     report,
+    serve,
+    study,
     train,
 )
 from evenplace.cli.console import errors, sentence
@@ -41,6 +43,8 @@ for verb in (
     locate.locate,
     evaluate.evaluate,
     report.report,
+    study.study,
+    serve.serve,
     methods.methods,
     export.export,
     demo.demo,

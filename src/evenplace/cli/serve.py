@@ -1,0 +1,48 @@
+"""evenplace serve: a page for people and an API for programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import errors
+
+
+def serve(
+    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    port: Annotated[int, typer.Option(help="where to listen")] = 8000,
+    host: Annotated[str, typer.Option(help="any but loopback needs a token")] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None, typer.Option(help="file with the token; or set EVENPLACE_TOKEN")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="a name the service goes by, as often as needed")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="processes; they share the index in memory")] = 1,
+    tiles: Annotated[
+        str, typer.Option(help="address of map tiles with {z}, {x}, {y}; none if left out")
+    ] = "",
+    min_precision: Annotated[
+        float | None, typer.Option(help="abstain rather than be right less often than this")
+    ] = None,
+    queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
+    batch: Annotated[int, typer.Option(help="photos described together at most")] = 16,
+    window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
+) -> None:
+    """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
+    from evenplace.serve.server import serve as serve_run
+    from evenplace.serve.settings import Batching, Limits, Settings, read_token
+
+    settings = Settings(
+        run,
+        host=host,
+        port=port,
+        token=read_token(token_file),
+        hosts=tuple(allow_host or ()),
+        workers=workers,
+        tiles=tiles,
+        min_precision=min_precision,
+        limits=Limits(waiting=queue),
+        batching=Batching(photos=batch, window_ms=window_ms),
+    )
+    serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))

@@ -1,0 +1,139 @@
+// An answer as a person reads it: how sure, where, like what, and how long it took.
+
+import { byId, mark, node, plural } from "./dom.js";
+
+export const mood = (answer) =>
+  answer.abstains ? "none" : answer.confidence >= 0.8 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
+const HEADLINES = { none: "No answer", sure: "Here", likely: "Probably here", guess: "Only a guess" };
+const STAGES = {
+  wait: "waiting for a batch", decode: "reading the photo", describe: "describing it", classify: "choosing places",
+  gather: "collecting photos", rank: "comparing", send: "sending",
+};
+
+export function showVerdict(answer) {
+  const kind = mood(answer);
+  const parts = [node("h2", {}, HEADLINES[kind])];
+  if (answer.abstains) parts.push(...abstention(answer));
+  else parts.push(...position(answer.position));
+  parts.push(meter(answer, kind));
+  if (kind === "likely" || kind === "guess") parts.push(alternatives(answer));
+  fill("verdict", parts, kind);
+}
+
+export function showProblem(refusal) {
+  fill("verdict", [
+    node("h2", {}, "That did not work"),
+    node("p", {}, `${sentence(refusal.message)}`),
+    node("p", { class: "help" }, node("b", {}, "What to do: "), sentence(refusal.remedy || "try another photo")),
+  ], "failed");
+}
+
+export function showBusy() {
+  fill("verdict", [node("h2", {}, "Looking…"), node("div", { class: "busy", role: "progressbar", "aria-label": "looking" }, node("i"))], "wait");
+}
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+function fill(id, parts, kind) {
+  const holder = byId(id);
+  holder.className = `verdict ${kind}`;
+  holder.replaceChildren(...parts);
+  holder.hidden = false;
+}
+
+function abstention(answer) {
+  return [
+    node("p", {}, sentence(answer.reason)),
+    node("p", { class: "help" }, node("b", {}, "What would help: "), sentence(answer.remedy)),
+  ];
+}
+
+function position(spot) {
+  const text = spot.latitude === null
+    ? `east ${spot.east.toFixed(0)} m, north ${spot.north.toFixed(0)} m`
+    : `${spot.latitude.toFixed(5)}, ${spot.longitude.toFixed(5)}`;
+  const { major, minor } = spot.ellipse;
+  const copy = node("button", { type: "button", class: "copy", onclick: () => {
+    navigator.clipboard.writeText(text).then(() => { copy.textContent = "Copied"; });
+  } }, "Copy");
+  return [
+    node("p", { class: "where" }, node("b", {}, text), " ", copy),
+    node("p", { class: "soft" }, `give or take ${major.toFixed(0)} × ${minor.toFixed(0)} m, if the street is right`),
+  ];
+}
+
+function meter(answer, kind) {
+  const share = Math.max(0, Math.min(1, answer.confidence));
+  const percent = Math.round(100 * share);
+  const words = answer.calibrated
+    ? `Answers like this one are right ${percent} times in 100.`
+    : `Confidence ${share.toFixed(2)}. It is a score, not a probability: this run is not calibrated.`;
+  return node("div", { class: "confidence" },
+    node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
+      node("i", { "width%": percent })),
+    node("p", { class: "soft" }, words));
+}
+
+function alternatives(answer) {
+  const first = answer.hits.length ? answer.hits[0].place : -1;
+  const others = answer.places.filter((guess) => guess.place !== first).slice(0, 2);
+  const names = others.map((guess) => `place ${guess.place} (${plural(guess.photos, "photo")})`).join(" or ");
+  return node("p", { class: "help" }, node("b", {}, "It might also be "), `${names || "somewhere else"}. Compare the photos below before you trust it.`);
+}
+
+export function showHits(answer, query, onHit) {
+  const own = node("li", { class: "own" }, figure(query, "your photo", [node("b", {}, "Your photo")]));
+  const hits = answer.hits.map((hit, number) => {
+    const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : null;
+    const facts = [
+      node("b", {}, `${number + 1}`), node("span", {}, mark(hit.tier), hit.tier === "none" ? "no place" : hit.tier),
+      node("span", {}, `place ${hit.place}`),
+      away === null || answer.abstains ? null : node("span", {}, `${away.toFixed(0)} m from it`),
+      node("span", { class: "soft" }, `distance ${hit.distance.toFixed(2)}`),
+    ];
+    const item = node("li", {}, node("button", {
+      type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}; show it on the map`,
+      onmouseenter: () => onHit(number, true), onmouseleave: () => onHit(number, false),
+      onfocus: () => onHit(number, true), onblur: () => onHit(number, false),
+    }, figure(`/photos/${hit.photo}?side=320`, `database photo ${number + 1}`, facts)));
+    return item;
+  });
+  byId("hits").replaceChildren(own, ...hits);
+  byId("seen").hidden = false;
+}
+
+export function lightHit(number, on, scroll) {
+  const item = byId("hits").children[number + 1];
+  if (!item) return;
+  item.classList.toggle("lit", on);
+  if (on && scroll) item.scrollIntoView({ block: "nearest", behavior: "smooth" });
+}
+
+function figure(source, alt, facts) {
+  const image = node("img", { src: source, alt, loading: "lazy", onerror: () => image.replaceWith(node("span", { class: "gone" }, "This photo's file is gone.")) });
+  return node("figure", {}, image, node("figcaption", {}, ...facts.filter(Boolean)));
+}
+
+export function showPlaces(answer, onPlace) {
+  const rows = answer.places.slice(0, 8).map((guess) => node("li", {}, node("button", { type: "button", onclick: () => onPlace(guess.place) },
+    node("span", { class: "name" }, mark(guess.tier), `place ${guess.place}`),
+    node("span", { class: "bar" }, node("i", { class: guess.tier, "width%": 100 * guess.posterior })),
+    node("span", { class: "number" }, percent(guess.posterior)),
+    node("span", { class: "soft" }, plural(guess.photos, "photo")))));
+  byId("places").replaceChildren(node("ol", { class: "posteriors" }, ...rows));
+  byId("likely").hidden = !rows.length;
+}
+
+const percent = (share) => (share >= 0.0995 ? `${Math.round(100 * share)} %` : `${(100 * share).toFixed(1)} %`);
+
+export function showTimes(answer, total) {
+  const stages = Object.entries(answer.elapsed_ms), inside = stages.reduce((sum, [, ms]) => sum + ms, 0);
+  stages.push(["send", Math.max(0, total - inside)]);
+  const whole = Math.max(total, inside);
+  byId("total").textContent = `${Math.round(total)} ms from asking to reading.`;
+  byId("times").replaceChildren(node("ol", { class: "times" }, ...stages.map(([stage, ms]) => node("li", {},
+    node("span", { class: "name" }, STAGES[stage] || stage),
+    node("span", { class: "bar" }, node("i", { "width%": (100 * ms) / whole })),
+    node("span", { class: "number" }, `${ms.toFixed(ms < 10 ? 1 : 0)} ms`)))));
+  byId("spent").hidden = false;
+}

@@ -1,0 +1,85 @@
+// The page: tabs, and a photo's way from the hand to the map.
+
+import { lightHit, mood, showBusy, showHits, showPlaces, showProblem, showTimes, showVerdict } from "./answer.js";
+import { listen } from "./ask.js";
+import { Browse } from "./browse.js";
+import { readCells } from "./cells.js";
+import { byId, mark, node, plural } from "./dom.js";
+import { CellMap } from "./map.js";
+import { ask, locate } from "./service.js";
+
+const page = { map: null, browse: null, cells: null, about: null, query: "", asked: 0 };
+
+function tabs() {
+  const all = [...document.querySelectorAll("[role=tab]")];
+  const open = (tab, focus) => {
+    for (const one of all) {
+      const on = one === tab;
+      one.setAttribute("aria-selected", String(on));
+      one.tabIndex = on ? 0 : -1;
+      byId(one.getAttribute("aria-controls")).hidden = !on;
+    }
+    if (focus) tab.focus();
+    if (tab.id === "tab-browse" && !page.browse && page.cells) page.browse = new Browse(page.about, page.cells, askWith);
+    history.replaceState(null, "", tab.id === "tab-browse" ? "#browse" : "#");
+  };
+  all.forEach((tab, number) => {
+    tab.onclick = () => open(tab);
+    tab.onkeydown = (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) open(all[(number + step + all.length) % all.length], true);
+    };
+  });
+  page.openTab = (id) => open(byId(id));
+}
+
+function light(number, on, scroll) {
+  lightHit(number, on, scroll);
+  page.map.light(number, on);
+}
+
+async function askWith(photo) {
+  page.openTab("tab-find");
+  const turn = ++page.asked;
+  if (page.query) URL.revokeObjectURL(page.query);
+  page.query = URL.createObjectURL(photo);
+  byId("query").src = page.query;
+  byId("query").hidden = false;
+  byId("drop").classList.add("filled");
+  for (const id of ["seen", "likely", "spent"]) byId(id).hidden = true;
+  page.map.clear();
+  showBusy();
+  const began = performance.now();
+  try {
+    const answer = await locate(photo);
+    if (turn === page.asked) show(answer, performance.now() - began);
+  } catch (refusal) {
+    if (turn === page.asked) showProblem(refusal);
+  }
+}
+
+function show(answer, elapsed) {
+  showVerdict(answer);
+  showHits(answer, page.query, light);
+  showPlaces(answer, (place) => page.map.choose(place));
+  showTimes(answer, elapsed);
+  page.map.change({ chosen: -1 });
+  page.map.show(answer, mood(answer), light);
+}
+
+async function start() {
+  tabs();
+  byId("query").onerror = () => { byId("query").hidden = true; byId("drop").classList.remove("filled"); };
+  page.about = await ask("/about");
+  page.cells = readCells(await ask("/map"));
+  const { photos, places, tiers, tiles } = page.about;
+  byId("lead").textContent = `${plural(photos, "photo")} of ${plural(places, "place")} to compare with`;
+  byId("legend").replaceChildren(...Object.keys(tiers).map((tier) => node("span", {}, mark(tier), tier)),
+    node("span", { class: "soft" }, "how often a cell was photographed"));
+  page.map = new CellMap(byId("map"), page.cells, { tiles, faint: true, label: "Map of the answer" });
+  listen(askWith, showProblem);
+  if (location.hash === "#browse") page.openTab("tab-browse");
+  document.body.dataset.ready = "yes";
+}
+
+addEventListener("DOMContentLoaded", () => start().catch(showProblem));

@@ -1,0 +1,79 @@
+// The second tab: what the database holds, where it is dense, and what a cell looks like.
+
+import { byId, mark, node, plural } from "./dom.js";
+import { CellMap } from "./map.js";
+import { ask } from "./service.js";
+
+const PAGE = 30, SHOTS = 24;
+
+export class Browse {
+  constructor(about, cells, onPhoto) {
+    this.about = about;
+    this.onPhoto = onPhoto;
+    this.map = new CellMap(byId("atlas"), cells, { tiles: about.tiles, label: "Map of the database" });
+    this.map.onCell((row) => this.open(cells.places[row]));
+    this.tiles();
+    for (const radio of document.getElementsByName("colour")) radio.onchange = () => this.colour(radio.value);
+    byId("order").onchange = byId("tier").onchange = () => this.list(0);
+    byId("more-places").onclick = () => this.list(byId("list").children.length);
+    byId("more-shots").onclick = () => this.shots(byId("shots").children.length);
+    this.colour("tier");
+    this.list(0);
+  }
+
+  tiles() {
+    const { photos, places, imbalance, gini, outside } = this.about;
+    const tile = (value, label, small) => node("div", { class: "tile" }, node("b", {}, value), node("span", {}, label), node("small", {}, small));
+    byId("tiles").replaceChildren(
+      tile(photos.toLocaleString("en"), "photos", outside ? `${outside.toLocaleString("en")} in no place` : "all in a place"),
+      tile(places.toLocaleString("en"), "places", "cells with a photo"),
+      tile(`${imbalance.toLocaleString("en")} : 1`, "imbalance", "busiest to quietest"),
+      tile(gini.toFixed(2), "Gini", "0 even, 1 all in one place"),
+    );
+  }
+
+  colour(by) {
+    this.map.change({ by });
+    const { tiers } = this.about, most = this.map.cells.most;
+    byId("atlas-legend").replaceChildren(...(by === "tier"
+      ? ["head", "middle", "tail"].map((tier) => node("span", {}, mark(tier), `${tier} ${tiers[tier].toLocaleString("en")}`))
+      : [node("span", {}, "1 photo"), node("span", { class: "ramp", "aria-hidden": "true" }), node("span", {}, plural(most, "photo"))]));
+  }
+
+  async list(offset) {
+    const tier = byId("tier").value, order = byId("order").value;
+    const found = await ask(`/places?order=${order}&limit=${PAGE}&offset=${offset}${tier ? `&tier=${tier}` : ""}`);
+    const rows = found.places.map((place) => node("li", {}, node("button", { type: "button", "data-place": place.place, onclick: () => this.open(place.place) },
+      node("span", {}, mark(place.tier), `place ${place.place}`), node("span", { class: "soft" }, plural(place.photos, "photo")))));
+    if (offset) byId("list").append(...rows);
+    else byId("list").replaceChildren(...rows);
+    byId("more-places").hidden = byId("list").children.length >= found.total;
+  }
+
+  async open(place) {
+    this.place = place;
+    this.map.choose(place);
+    for (const button of byId("list").querySelectorAll("button")) button.toggleAttribute("aria-current", Number(button.dataset.place) === place);
+    byId("shots").replaceChildren();
+    await this.shots(0);
+  }
+
+  async shots(offset) {
+    const found = await ask(`/places/${this.place}?limit=${SHOTS}&offset=${offset}`);
+    if (found.place !== this.place) return; // another cell was chosen meanwhile
+    byId("cell-title").replaceChildren(mark(found.tier), `Place ${found.place}`);
+    byId("cell-caption").textContent = `${found.tier}, ${plural(found.photos, "photo")} on ${Math.round(found.area).toLocaleString("en")} m². Choose a photo to ask with it.`;
+    byId("shots").append(...found.pictures.map((picture, number) => this.shot(picture, offset + number)));
+    byId("more-shots").hidden = byId("shots").children.length >= found.photos;
+  }
+
+  shot(picture, number) {
+    const facts = [picture.heading === null ? null : `looking ${compass(picture.heading)}`, picture.time && picture.time.slice(0, 10)].filter(Boolean);
+    return node("li", {}, node("button", { type: "button", "aria-label": `ask with photo ${number + 1}`, onclick: async () => {
+      const response = await fetch(`/photos/${picture.photo}?side=1024`);
+      this.onPhoto(await response.blob());
+    } }, node("img", { src: `/photos/${picture.photo}?side=240`, alt: `photo ${number + 1}`, loading: "lazy" }), node("span", { class: "soft" }, facts.join(", "))));
+  }
+}
+
+const compass = (heading) => ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"][Math.round(heading / 45) % 8];

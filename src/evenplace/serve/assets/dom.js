@@ -1,0 +1,16 @@
+// Elements without strings of HTML: what a file or a service says is always text.
+
+export function node(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "width%") made.style.width = `${value}%`;
+    else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export const byId = (id) => document.getElementById(id);
+export const mark = (tier) => node("span", { class: `mark ${tier}`, "aria-hidden": "true" });
+export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;

@@ -1,0 +1,62 @@
+// What the service says, and how it is asked.  A refusal carries its reason and its remedy.
+
+export class Refused extends Error {
+  constructor(status, detail, remedy) {
+    super(detail);
+    Object.assign(this, { status, remedy });
+  }
+}
+
+export async function ask(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch {
+    throw new Refused(0, "the service does not answer", "check that it is still running, then try again");
+  }
+  if (response.status === 401) {
+    await signIn();
+    return ask(path, options);
+  }
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const problem = await response.json().catch(() => ({}));
+  throw new Refused(response.status, problem.detail || `the service said ${response.status}`, problem.remedy || "try again");
+}
+
+export async function locate(photo, k = 5) {
+  const form = new FormData();
+  form.append("photo", photo, "photo");
+  for (let tries = 0; ; tries++) {
+    try {
+      return (await ask(`/locate?k=${k}`, { method: "POST", body: form })).answers[0];
+    } catch (refusal) {
+      if (refusal.status !== 503 || tries === 2) throw refusal;
+      await new Promise((wake) => setTimeout(wake, 1000 * (tries + 1)));
+    }
+  }
+}
+
+let signing = null;
+
+function signIn() {
+  signing = signing || new Promise((done) => {
+    const dialog = document.getElementById("signin"), form = document.getElementById("signin-form");
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      const token = document.getElementById("token").value;
+      const response = await fetch("/session", {
+        method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }),
+      });
+      if (!response.ok) {
+        document.getElementById("signin-error").textContent = "That is not the token.";
+        return;
+      }
+      dialog.close();
+      signing = null;
+      done();
+    };
+    dialog.oncancel = (event) => event.preventDefault();
+    dialog.showModal();
+  });
+  return signing;
+}

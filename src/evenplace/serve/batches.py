@@ -1,0 +1,175 @@
+"""Photos of many requests, described together.
+
+Photos are decoded on threads as they come.  A decoded photo waits for the others that are being
+decoded, a few milliseconds at most; while the network works on one batch the next one gathers.
+
+    B batch · D descriptor
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenplace.models.network import PlaceNetwork
+from evenplace.search import Answer
+from evenplace.serve.decode import decode_photo
+from evenplace.serve.settings import Batching, Limits
+from evenplace.serve.snapshot import Snapshot
+
+
+@dataclass
+class _Asked:
+    snapshot: Snapshot
+    pixels: Tensor
+    k: int
+    answer: asyncio.Future[Answer]
+    elapsed_ms: dict[str, float]
+    since: float
+
+
+class Batcher:
+    """Answers photos; start it inside a running loop, stop it when no one waits any more."""
+
+    def __init__(
+        self,
+        batching: Batching,
+        limits: Limits,
+        on_batch: Callable[[int], None] = lambda photos: None,
+    ) -> None:
+        self._batching, self._limits, self._on_batch = batching, limits, on_batch
+        self._decoders = ThreadPoolExecutor(batching.decoders, thread_name_prefix="decode")
+        self._network = ThreadPoolExecutor(1, thread_name_prefix="network")
+        self._ready: asyncio.Queue[_Asked] = asyncio.Queue()
+        self._decoding = 0
+        self._worker: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def stop(self) -> None:
+        """Finish what was asked, then let the threads go."""
+        while self._decoding or not self._ready.empty():
+            await asyncio.sleep(0.01)
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        self._decoders.shutdown()
+        self._network.shutdown()
+
+    @property
+    def alive(self) -> bool:
+        return self._worker is not None and not self._worker.done()
+
+    async def ask(self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1) -> Answer:
+        """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
+        loop = asyncio.get_running_loop()
+        began = time.perf_counter()
+        self._decoding += 1
+        try:
+            pixels, spent = await loop.run_in_executor(
+                self._decoders, _decode, snapshot, photo, self._limits, number
+            )
+        finally:
+            self._decoding -= 1
+        asked = _Asked(snapshot, pixels, k, loop.create_future(), {}, time.perf_counter())
+        asked.elapsed_ms["wait"] = (asked.since - began) * 1e3 - spent  # for a free decoder
+        asked.elapsed_ms["decode"] = spent
+        self._ready.put_nowait(asked)
+        return await asked.answer
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = [await self._ready.get()]
+            await self._gather(batch)
+            self._on_batch(len(batch))
+            for part in _alike(batch):
+                try:
+                    answers = await loop.run_in_executor(self._network, _answer, part)
+                except Exception as error:  # one batch's failure is not the service's
+                    _settle(part, error)
+                else:
+                    _settle(part, answers)
+
+    async def _gather(self, batch: list[_Asked]) -> None:
+        until = time.perf_counter() + self._batching.window_ms / 1e3
+        while len(batch) < self._batching.photos:
+            if not self._ready.empty():
+                batch.append(self._ready.get_nowait())
+                continue
+            left = until - time.perf_counter()
+            if left <= 0 or not self._decoding:  # nobody is on the way
+                return
+            try:
+                batch.append(await asyncio.wait_for(self._ready.get(), left))
+            except TimeoutError:
+                return
+
+
+def _decode(snapshot: Snapshot, photo: bytes, limits: Limits, number: int) -> tuple[Tensor, float]:
+    began = time.perf_counter()
+    model = snapshot.engine.model
+    assert model is not None  # a run has one
+    pixels = decode_photo(photo, model.image_size, limits, number)
+    return pixels, (time.perf_counter() - began) * 1e3
+
+
+def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
+    """Split a batch by index and by the number of hits; mostly all are of one kind."""
+    kinds: dict[tuple[str, int], list[_Asked]] = defaultdict(list)
+    for asked in batch:
+        kinds[asked.snapshot.version, asked.k].append(asked)
+    return list(kinds.values())
+
+
+def _answer(batch: Sequence[_Asked]) -> list[Answer]:
+    engine, began = batch[0].snapshot.engine, time.perf_counter()
+    assert engine.model is not None
+    described = describe(engine.model, torch.stack([asked.pixels for asked in batch]))
+    spent = (time.perf_counter() - began) * 1e3
+    answers = engine.answers(described, batch[0].k)
+    return [
+        replace(answer, elapsed_ms=_times(asked, began, spent) | _search_times(answer))
+        for asked, answer in zip(batch, answers, strict=True)
+    ]
+
+
+def describe(model: PlaceNetwork, pixels: Tensor) -> NDArray[np.float32]:
+    """Unit descriptors of a batch, each as if it had come alone: (B, 3, H, W) -> (B, D)."""
+    with torch.inference_mode():
+        if model.batch is None:
+            described: NDArray[np.float32] = model(pixels).numpy()
+            return described
+        # Such a network looks at the photos of a batch together: strangers' photos must not mix.
+        return np.concatenate([model(one[None]).numpy() for one in pixels])
+
+
+def _times(asked: _Asked, began: float, described_ms: float) -> dict[str, float]:
+    waited = asked.elapsed_ms["wait"] + (began - asked.since) * 1e3
+    return {
+        "wait": max(waited, 0.0),
+        "decode": asked.elapsed_ms["decode"],
+        "describe": described_ms,
+    }
+
+
+def _search_times(answer: Answer) -> dict[str, float]:
+    return {stage: ms for stage, ms in answer.elapsed_ms.items() if stage not in ("extract",)}
+
+
+def _settle(batch: Sequence[_Asked], outcome: Sequence[Answer] | Exception) -> None:
+    for number, asked in enumerate(batch):
+        if asked.answer.done():  # the sender hung up
+            continue
+        if isinstance(outcome, Exception):
+            asked.answer.set_exception(outcome)
+        else:
+            asked.answer.set_result(outcome[number])

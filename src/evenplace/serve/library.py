@@ -1,0 +1,100 @@
+"""The index being served, and its replacement by a newer one while questions are answered.
+
+A question keeps the snapshot it was let in with, so a reload fails none.  The snapshot before
+the last is kept for the photos that pages already show.
+"""
+
+import asyncio
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from evenplace.errors import EvenPlaceError
+from evenplace.run import open_engine
+from evenplace.serve.snapshot import Snapshot
+
+log = logging.getLogger("evenplace.serve")
+Mark = tuple[int, int, int]
+
+
+class Library:
+    """Holds the snapshot that questions are answered from."""
+
+    def __init__(
+        self,
+        run: Path,
+        *,
+        min_precision: float | None = None,
+        on_reload: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
+        self._run, self._on_reload = run, on_reload
+        self._changes = {} if min_precision is None else {"min_precision": min_precision}
+        self._lock = threading.Lock()
+        self._mark = self._look()
+        self.current = self._open()
+        self._previous: Snapshot | None = None
+        self.problem = ""  # why the newest index on disk could not be opened
+
+    def find(self, version: str) -> Snapshot | None:
+        """The snapshot of that name, if it is the current one or the one before."""
+        for snapshot in (self.current, self._previous):
+            if snapshot is not None and snapshot.version == version:
+                return snapshot
+        return None
+
+    def refresh(self) -> bool:
+        """Open the index on disk if it is another one; keep the current one if it is broken."""
+        with self._lock:
+            mark = self._look()
+            if mark is None or mark == self._mark:
+                return False
+            try:
+                fresh = self._open()
+            except (EvenPlaceError, OSError, ValueError) as error:
+                self._failed(mark, error)
+                return False
+            self._mark, self.problem = mark, ""
+            self._previous, self.current = self.current, fresh
+        self._on_reload("opened")
+        log.info("answering from index %s, %d photos", fresh.version, len(fresh.engine.index))
+        return True
+
+    async def watch(self, seconds: float) -> None:
+        """Look for a new index for as long as the service runs."""
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await asyncio.to_thread(self.refresh)
+            except Exception:
+                log.exception("looking for a new index failed; still answering from the old one")
+
+    def _failed(self, mark: Mark, error: Exception) -> None:
+        # An index being replaced is broken for a moment; say so only if it stays that way.
+        if self.problem == str(error):
+            self._mark = mark
+            self._on_reload("refused")
+            log.error("the new index cannot be opened: %s; answering from the old one", error)
+        self.problem = str(error)
+
+    def _open(self) -> Snapshot:
+        engine = open_engine(self._run, **self._changes)
+        if engine.model is not None:
+            engine.model.eval()
+        return Snapshot(engine, _version(self._manifest))
+
+    def _look(self) -> Mark | None:
+        try:
+            found = self._manifest.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    @property
+    def _manifest(self) -> Path:
+        return self._run / "index" / "manifest.json"
+
+
+def _version(manifest: Path) -> str:
+    return hashlib.blake2b(manifest.read_bytes(), digest_size=4).hexdigest()

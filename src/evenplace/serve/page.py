@@ -1,0 +1,101 @@
+"""The page and its files, all from this machine; and a way to sign in where there is a token."""
+
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Request, Response
+
+from evenplace.report.page import asset as report_asset
+from evenplace.serve.guard import COOKIE, same, session_cookie, wrong_token
+from evenplace.serve.problems import Problem
+from evenplace.serve.reference import reference_page
+
+router = APIRouter(include_in_schema=False)
+KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".html": "text/html; charset=utf-8",
+}
+OURS = (
+    "app.css",
+    "app.js",
+    "answer.js",
+    "ask.js",
+    "browse.js",
+    "cells.js",
+    "dom.js",
+    "map.js",
+    "service.js",
+    "icon.svg",
+)
+
+
+@router.get("/")
+def page() -> Response:
+    return _file("index.html")
+
+
+@router.get("/favicon.ico")
+def icon() -> Response:
+    return _file("icon.svg")
+
+
+@router.get("/assets/{name}")
+def asset(name: str) -> Response:
+    """A file of the page.  Names are looked up in a list, never on disk."""
+    if name not in (*OURS, "page.css", "leaflet.css", "leaflet.js"):
+        raise Problem("not-found", "the page has no such file", "open / instead")
+    return _file(name)
+
+
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    return Response(reference_page(request.app.openapi()), media_type=KINDS[".html"])
+
+
+@router.post("/session")
+def sign_in(request: Request, token: Annotated[str, Body(embed=True, max_length=500)]) -> Response:
+    """Trade the token for a cookie, so that pictures on the page load."""
+    expected = request.app.state.service.settings.token
+    if expected and not same(token.strip(), expected):
+        raise wrong_token()
+    response = Response(status_code=204)
+    if expected:
+        response.set_cookie(
+            COOKIE,
+            session_cookie(expected),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+    return response
+
+
+def _file(name: str) -> Response:
+    return Response(
+        _text(name),
+        media_type=KINDS[Path(name).suffix],
+        headers={"cache-control": "no-cache"},
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    if name == "page.css":
+        return report_asset(name)
+    if name.startswith("leaflet"):
+        return _leaflet(name)
+    return (resources.files("evenplace.serve") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _leaflet(name: str) -> str:
+    """Leaflet as the package ships it, without what would make a browser ask for other files."""
+    import xstatic.pkg.leaflet as leaflet
+
+    text = (Path(leaflet.BASE_DIR) / name).read_text(encoding="utf-8")
+    text = re.sub(r"//# sourceMappingURL=\S+", "", text)
+    return re.sub(r"url\(images/[^)]*\)", "none", text)

@@ -1,0 +1,242 @@
+"""The API: questions, photos, places, and how the service is doing."""
+
+import asyncio
+import re
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+import evenplace
+from evenplace.errors import PhotoError
+from evenplace.photos.pictures import open_picture
+from evenplace.serve import examples, schema
+from evenplace.serve.decode import encode_jpeg
+from evenplace.serve.problems import Problem
+from evenplace.serve.service import Service
+from evenplace.serve.snapshot import Snapshot
+from evenplace.serve.speak import say_about, say_answer, say_place_detail, say_places
+from evenplace.serve.uploads import announced_bytes, read_uploads
+
+router = APIRouter()
+PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
+MOST_HITS, MOST_PLACES, MOST_PICTURES = 50, 1000, 200
+
+
+def service_of(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+@router.post(
+    "/locate",
+    tags=["questions"],
+    summary="Say where photos were taken",
+    responses=examples.problems(400, 403, 408, 413, 415, 422, 503)
+    | {200: examples.example(examples.LOCATED)},
+    openapi_extra={"requestBody": examples.UPLOAD},
+)
+async def locate(
+    request: Request,
+    k: Annotated[int, Query(ge=1, le=MOST_HITS, description="hits a photo")] = 5,
+) -> schema.Located:
+    """Send one photo or several; the answers come in their order.
+
+    A single photo that cannot be read is refused with 413 or 422.  Of several, each unreadable
+    one is refused at its place in the list and the others are answered.
+    """
+    service = service_of(request)
+    snapshot = service.library.current
+    with service.admit(1, announced_bytes(request, service.settings.limits)):
+        photos = await read_uploads(request, service.settings.limits)
+        with service.admit(len(photos) - 1):
+            if len(photos) == 1:
+                answers: list[schema.Answer | schema.Refused] = [
+                    await _answer(service, snapshot, photos.pop(), k, 1)
+                ]
+            else:
+                answers = await _answer_all(service, snapshot, photos, k)
+    return schema.Located(index=snapshot.version, answers=answers)
+
+
+async def _answer_all(
+    service: Service, snapshot: Snapshot, photos: list[bytes], k: int
+) -> list[schema.Answer | schema.Refused]:
+    async def one(number: int, photo: bytes) -> schema.Answer | schema.Refused:
+        try:
+            return await _answer(service, snapshot, photo, k, number)
+        except Problem as problem:
+            return schema.Refused(problem=schema.ProblemBody(**problem.body()))
+
+    asked = [one(number, photo) for number, photo in enumerate(photos, start=1)]
+    photos.clear()
+    return list(await asyncio.gather(*asked))
+
+
+async def _answer(
+    service: Service, snapshot: Snapshot, photo: bytes, k: int, number: int
+) -> schema.Answer:
+    try:
+        found = await service.batcher.ask(snapshot, photo, k, number)
+    except Problem:
+        service.metrics.photos.labels("refused").inc()
+        raise
+    service.count(found)
+    return say_answer(snapshot, found)
+
+
+@router.get(
+    "/photos/{id}",
+    tags=["database"],
+    summary="A database photo",
+    response_class=Response,
+    responses=examples.problems(404, 422) | {200: {"content": {"image/jpeg": {}}}},
+)
+async def photo(
+    request: Request,
+    photo_id: Annotated[
+        str, Path(alias="id", description="as in an answer's hits", examples=["0f3a9c21-17"])
+    ],
+    side: Annotated[int, Query(ge=16, le=1024, description="pixels of the longer side")] = 512,
+) -> Response:
+    """The picture as a JPEG without EXIF; ids stay good until the index changes twice."""
+    service = service_of(request)
+    path = _path_of(service, photo_id)
+    picture = await asyncio.get_running_loop().run_in_executor(
+        service.painters, _shrunk, path, side
+    )
+    return Response(
+        picture,
+        media_type="image/jpeg",
+        headers={"cache-control": "private, max-age=31536000, immutable"},
+    )
+
+
+def _path_of(service: Service, photo_id: str) -> str:
+    """The file of an id.  An id is two numbers; nothing of it reaches the file system."""
+    match = PHOTO_ID.fullmatch(photo_id)
+    snapshot = service.library.find(match[1]) if match else None
+    if match is None or snapshot is None or int(match[2]) >= len(snapshot.engine.index):
+        raise Problem(
+            "photo-unknown",
+            "no photo of the index has this id",
+            "take the id from an answer, and ask again after the index has changed",
+        )
+    return snapshot.path_of(int(match[2]))
+
+
+def _shrunk(path: str, side: int) -> bytes:
+    try:
+        picture = open_picture(path)
+    except PhotoError as cause:
+        raise Problem(
+            "photo-gone",
+            "the file of this photo is no longer where it was indexed",
+            "put it back, or index the database again",
+        ) from cause
+    picture.thumbnail((side, side))
+    return encode_jpeg(picture)
+
+
+@router.get(
+    "/places",
+    tags=["database"],
+    summary="The cells of the map",
+    responses=examples.problems(422) | {200: examples.example(examples.PLACES)},
+)
+def places(
+    request: Request,
+    tier: Annotated[Literal["head", "middle", "tail"] | None, Query()] = None,
+    order: Annotated[Literal["busiest", "quietest"], Query()] = "busiest",
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_PLACES)] = 100,
+) -> schema.PlaceList:
+    """Places that have photos, ordered by how many."""
+    snapshot = service_of(request).library.current
+    found = snapshot.ranked(tier)
+    chosen = (found if order == "busiest" else found[::-1])[offset : offset + limit]
+    return schema.PlaceList(
+        index=snapshot.version,
+        total=len(found),
+        places=say_places(snapshot, chosen),
+    )
+
+
+@router.get(
+    "/places/{id}",
+    tags=["database"],
+    summary="One cell and its photos",
+    responses=examples.problems(404, 422) | {200: examples.example(examples.PLACE)},
+)
+def place(
+    request: Request,
+    number: Annotated[int, Path(alias="id", ge=0, le=2**31, examples=[0])],
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_PICTURES)] = 24,
+) -> schema.PlaceDetail:
+    """Its outline, its tier, how often it was photographed, and the photos."""
+    snapshot = service_of(request).library.current
+    if number >= len(snapshot.sizes):
+        raise Problem(
+            "place-unknown",
+            f"there is no place {number}; there are {len(snapshot.sizes)}",
+            "take a number from /places",
+        )
+    return say_place_detail(snapshot, number, offset, limit)
+
+
+@router.get("/about", tags=["database"], summary="The database in a few numbers")
+def about(request: Request) -> schema.About:
+    service = service_of(request)
+    return say_about(service.library.current, service.settings)
+
+
+@router.get("/map", include_in_schema=False)
+def cells(request: Request) -> dict[str, Any]:
+    """Every cell as packed arrays, for the page's canvas."""
+    return service_of(request).library.current.packed
+
+
+@router.get("/health", tags=["service"], summary="Is the process alive?")
+def health(request: Request) -> schema.Health:
+    service = service_of(request)
+    return schema.Health(
+        version=evenplace.__version__, uptime_s=round(time.monotonic() - service.began, 1)
+    )
+
+
+@router.get(
+    "/ready",
+    tags=["service"],
+    summary="Will questions be answered?",
+    responses=examples.problems(503),
+)
+def ready(request: Request) -> schema.Ready:
+    service = service_of(request)
+    if service.stopping or not service.batcher.alive:
+        raise Problem(
+            "not-ready",
+            "the service is starting or stopping",
+            "ask another one, or wait a second",
+            retry_after=1,
+        )
+    snapshot = service.library.current
+    return schema.Ready(
+        index=snapshot.version,
+        photos=len(snapshot.engine.index),
+        places=int((snapshot.sizes > 0).sum()),
+        waiting=service.waiting.photos,
+    )
+
+
+@router.get(
+    "/metrics",
+    tags=["service"],
+    summary="Numbers for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}},
+)
+def metrics(request: Request) -> Response:
+    return Response(
+        service_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+    )

@@ -1,0 +1,117 @@
+"""What a service allows: whom it lets in, how much it takes, how long it gathers."""
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evenplace.errors import SettingError
+
+TOKEN_VARIABLE = "EVENPLACE_TOKEN"
+SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most a service takes before it says no."""
+
+    photo_bytes: int = 16 << 20
+    photo_pixels: int = 50_000_000
+    photos: int = 16  # in one request
+    request_bytes: int = 64 << 20
+    waiting: int = 128  # photos that were let in and have no answer yet
+    waiting_bytes: int = 512 << 20
+    body_seconds: float = 20.0  # to send a request's body
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How photos are gathered: at most `photos` of them, for at most `window_ms`."""
+
+    photos: int = 16
+    window_ms: float = 4.0
+    decoders: int = field(default_factory=lambda: max(2, min(8, os.cpu_count() or 2)))
+
+    def __post_init__(self) -> None:
+        if min(self.photos, self.decoders) < 1 or self.window_ms < 0:
+            raise SettingError(
+                f"batching of {self.photos} photos over {self.window_ms} ms with {self.decoders} "
+                "decoders answers nothing; use 1 or more photos and decoders, and 0 ms or more"
+            )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A service: the run it answers from, and its rules.
+
+    hosts: names under which it may be addressed besides loopback's and its own; an empty tuple
+    with a token means any, because a stranger's page has no token.
+    """
+
+    run: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str = field(default="", repr=False)
+    hosts: tuple[str, ...] = ()
+    workers: int = 1
+    tiles: str = ""
+    min_precision: float | None = None
+    watch_seconds: float = 1.0  # between looks for a new index; 0 never looks
+    limits: Limits = field(default_factory=Limits)
+    batching: Batching = field(default_factory=Batching)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise SettingError(f"--port {self.port} is no port; use 1 to 65535, or 0 for any")
+        if self.workers < 1:
+            raise SettingError(f"--workers {self.workers} serves nobody; use 1 or more")
+        if self.min_precision is not None and not 0 < self.min_precision < 1:
+            raise SettingError(
+                f"--min-precision {self.min_precision} is no share of right answers; "
+                "use a number between 0 and 1, such as 0.9"
+            )
+        if self.tiles and "{z}" not in self.tiles:
+            raise SettingError(
+                f"--tiles {self.tiles} names no tiles; give an address with {{z}}, {{x}} and {{y}}"
+            )
+        _check_token(self.token, self.host)
+
+    @property
+    def tile_origin(self) -> str:
+        """Where tiles come from, for the content policy; empty if they come from nowhere."""
+        parts = urlsplit(self.tiles.replace("{s}", "*"))
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def read_token(file: Path | None) -> str:
+    """The token of a file, else of the environment, else none."""
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE, "").strip()
+    token = file.read_text(encoding="utf-8").strip()
+    if not token:
+        raise SettingError(f"{file} holds no token; write one line of {SHORTEST_TOKEN} or more")
+    return token
+
+
+def _check_token(token: str, host: str) -> None:
+    if not token and not is_loopback(host):
+        raise SettingError(
+            f"--host {host} lets other machines in and there is no token; give one with "
+            f"--token-file or {TOKEN_VARIABLE}, or keep to 127.0.0.1"
+        )
+    if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise SettingError(
+            f"the token has {len(token)} characters; use {SHORTEST_TOKEN} or more plain ones: "
+            "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+        )
