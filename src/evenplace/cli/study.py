@@ -1,0 +1,53 @@
+"""evenplace study: one table or figure of the paper, trained, asked and printed."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import bars, console
+
+
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="losses, modules, plug-in, sensitivity, partition, margin, distance, confidence "
+            "or cost"
+        ),
+    ],
+    data: Annotated[
+        str, typer.Option(help="town, a set under EVENPLACE_DATA, or a folder of photos")
+    ] = "town",
+    seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3,
+    out: Annotated[
+        Path | None, typer.Option(help="folder of the study; runs/study-NAME if left out")
+    ] = None,
+    photos: Annotated[int | None, typer.Option(help="database photos at most")] = None,
+    queries: Annotated[int | None, typer.Option(help="queries at most")] = None,
+    radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
+    heading: Annotated[
+        float | None, typer.Option(help="degrees within which it must look the same way")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value for all systems")
+    ] = None,
+) -> None:
+    """Run a named study: train what it needs, resume what it has, write tables and figures."""
+    from evenplace.study import find_study, read_splits, run_study, write_findings
+    from evenplace.study.tables import TABLES
+
+    chosen = find_study(name)
+    folder = out or Path("runs") / f"study-{name}"
+    with bars() as announce:
+        splits = read_splits(
+            data, seeds, folder / "data", photos=photos, queries=queries, radius=radius,
+            heading=heading, announce=announce,
+        )  # fmt: skip
+        found = run_study(chosen, splits, folder, settings=settings or [], announce=announce)
+    command = " ".join(["evenplace", *sys.argv[1:]])
+    page = write_findings(found, folder, command=command)
+    for table in chosen.tables:
+        console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
+    console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
