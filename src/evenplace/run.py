@@ -2,6 +2,7 @@
 
 run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
 run/index/                                                         index
+run/calibration.json                                               what confidence is worth
 run/scores.json  predictions.parquet                               evaluate
 run/report/index.html                                              report
 """
@@ -25,6 +26,7 @@ from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
+from evenplace.search.calibration import Calibration
 from evenplace.training.loop import Trained, train
 from evenplace.training.progress import claim_run
 from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
@@ -149,6 +151,8 @@ def open_engine(run: Path, **changes: Any) -> Search:
         "rerank": spec.rerank,
         "confidence": spec.confidence,
     }
+    if (run / "calibration.json").exists():
+        settings["calibration"] = Calibration.read(run / "calibration.json")
     return Search(open_index(run / "index"), run_network(run), **(settings | changes))
 
 
