@@ -19,6 +19,7 @@ ROOMS = (
     "evaluation",
     "run",
     "report",
+    "study",
     "serve",
     "demo",
     "cli",

@@ -84,11 +84,12 @@ class Scores:
         """The figures alone; predictions and places have files of their own."""
         bare = asdict(replace(self, predictions=None, places=None))  # type: ignore[arg-type]
         tree = {f.name: bare[f.name] for f in fields(self) if f.name not in _FILES}
-        return {"version": VERSION, **tree}
+        plain: dict[str, Any] = _without_nan({"version": VERSION, **tree})
+        return plain
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any], predictions: Predictions, places: Places) -> "Scores":
-        found = dict(tree)
+        found: dict[str, Any] = _with_nan(tree)
         if found.pop("version", 1) != VERSION:
             raise RunError(
                 f"these scores are of version {tree.get('version', 1)}, this EvenPlace reads "
@@ -110,6 +111,19 @@ class Scores:
 
 
 _FILES = ("predictions", "places")
+
+
+def _without_nan(tree: Any) -> Any:
+    """The same tree with None for nan, which JSON does not have."""
+    if isinstance(tree, dict):
+        return {key: _without_nan(value) for key, value in tree.items()}
+    return None if isinstance(tree, float) and np.isnan(tree) else tree
+
+
+def _with_nan(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _with_nan(value) for key, value in tree.items()}
+    return float("nan") if tree is None else tree
 
 
 def _intervals(tree: dict[Any, Any]) -> dict[int, Interval]:

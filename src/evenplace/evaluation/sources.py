@@ -8,7 +8,8 @@ An engine answers with one source; here the others are computed for what it answ
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.search import Hits, Search, spectrum
+from evenplace.index import spectrum
+from evenplace.search import Hits, Search
 from evenplace.search.confidence import CONFIDENCES
 from evenplace.search.rerank import Pool, Ranking
 

@@ -7,6 +7,7 @@ the same figure is right in the light and in the dark.
 import io
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -15,7 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenplace.errors import RunError
 from evenplace.evaluation import Scores
+from evenplace.photos.files import whole_file
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.page import TIER_COLOURS
@@ -26,7 +29,7 @@ _VARIABLES = {
     **{colour: f"var(--{tier})" for tier, colour in TIER_COLOURS.items()},
 }
 SYSTEM_COLOURS = ("#7a869a", "#56b4e9", "#0072b2", "#cc79a7", "#999933", "#882255")
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "evenplace",  # the same figure gives the same bytes
     "font.family": "sans-serif",
@@ -45,7 +48,7 @@ _STYLE: dict[Any, Any] = {
 def inline_svg(figure: Figure, label: str) -> str:
     """The figure as an <svg> element that scales with the page and follows its colours."""
     text = io.StringIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
     for colour, variable in _VARIABLES.items():
@@ -54,11 +57,19 @@ def inline_svg(figure: Figure, label: str) -> str:
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
-@mpl.rc_context(_STYLE)
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write path.svg and path.png for a paper: light background, fixed bytes."""
+    for suffix in (".svg", ".png"):
+        meta = {"Date": None} if suffix == ".svg" else {}
+        with mpl.rc_context(STYLE), whole_file(path.with_name(path.name + suffix), RunError) as to:
+            figure.savefig(to, format=suffix[1:], dpi=200, facecolor="white", metadata=meta)
+
+
+@mpl.rc_context(STYLE)
 def tier_bars(systems: Sequence[Scores]) -> Figure:
     """R@1 of each system, overall and by tier, with 95 % intervals."""
     groups = ("overall", *TIERS)
-    figure, axes = _blank(7.2, 3.4)
+    figure, axes = blank(7.2, 3.4)
     width = 0.8 / len(systems)
     for number, scores in enumerate(systems):
         found = [scores.tier(group).intervals[1] for group in groups]
@@ -82,11 +93,11 @@ def tier_bars(systems: Sequence[Scores]) -> Figure:
     return figure
 
 
-@mpl.rc_context(_STYLE)
+@mpl.rc_context(STYLE)
 def rank_count(systems: Sequence[Scores]) -> Figure:
     """Places ranked by photo count, the tier bands, and each system's recall along them."""
     places = systems[0].places
-    figure, axes = _blank(7.2, 3.6)
+    figure, axes = blank(7.2, 3.6)
     order = np.argsort(-places.counts, kind="stable")
     ranks = np.arange(1, len(order) + 1)
     _tier_bands(axes, places)
@@ -137,6 +148,6 @@ def _across(axes: Axes) -> Any:
     return axes.get_xaxis_transform()
 
 
-def _blank(width: float, height: float) -> tuple[Figure, Axes]:
+def blank(width: float, height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.add_subplot()

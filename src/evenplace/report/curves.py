@@ -1,0 +1,154 @@
+"""Curves of one or several systems: what they know, how far off they are, how they learned.
+
+Drawn like `figures`, so that pages and papers show the same.
+
+    Q queries
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from evenplace.evaluation import Scores
+from evenplace.evaluation.confidence import Curve, reliability, trace
+from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank
+
+DRAWN = 300  # points of a curve: more than a page shows
+SOURCE_COLOURS = {
+    "own": INK,
+    "l2": "#7a869a",
+    "ratio": "#56b4e9",
+    "sue": "#999933",
+    "posterior": "#cc79a7",
+    "mass": "#0072b2",
+    "cfd": "#d55e00",
+    "r": "#882255",
+}
+
+
+def traces(scores: Scores) -> dict[str, Curve]:
+    """The curve of the system's own confidence and of every other source."""
+    run = scores.predictions
+    return {
+        name: trace(run.right, sure)
+        for name, sure in {"own": run.confidence, **run.sources}.items()
+    }
+
+
+@mpl.rc_context(STYLE)
+def precision_recall(scores: Scores) -> Figure:
+    """Precision against recall as the threshold falls, a line a source."""
+    figure, axes = blank(5.6, 3.8)
+    for name, curve in traces(scores).items():
+        thin = _thin(len(curve.recall))
+        label = f"{name}  {scores.knowing[name].auc_pr:.3f}"
+        axes.plot(curve.recall[thin], curve.precision[thin], **_line(name), label=label)
+    axes.set_xlabel("recall: share of the right answers that is kept")
+    axes.set_ylabel("precision")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(_floor(scores), 1.01)
+    axes.legend(title="source, AUC-PR", loc="lower left", fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def risk_coverage(scores: Scores) -> Figure:
+    """Share of wrong answers against share of queries answered, a line a source."""
+    figure, axes = blank(5.6, 3.8)
+    for name, curve in traces(scores).items():
+        thin = _thin(len(curve.coverage))
+        label = f"{name}  {scores.knowing[name].aurc:.3f}"
+        axes.plot(curve.coverage[thin], 1 - curve.precision[thin], **_line(name), label=label)
+    axes.axhline(0.05, color=INK, lw=0.8, ls=":")
+    axes.set_xlabel("coverage: share of the queries that is answered")
+    axes.set_ylabel("risk: share of wrong answers")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, max(1 - _floor(scores), 0.1))
+    axes.legend(title="source, AURC", loc="upper left", fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def reliability_bars(scores: Scores) -> Figure:
+    """How often right against how sure, for the sources that are probabilities."""
+    figure, axes = blank(5.6, 3.8)
+    run = scores.predictions
+    axes.plot([0, 1], [0, 1], color=INK, lw=0.8, ls=":")
+    for name, sure in {"own": run.confidence, **run.sources}.items():
+        if np.isfinite(scores.knowing[name].ece):
+            found = reliability(run.right, sure)
+            at = found.queries > 0
+            label = f"{name}  {found.ece:.3f}"
+            axes.plot(found.confidence[at], found.precision[at], **_line(name), label=label)
+            sizes = 4 + 60 * found.queries[at] / max(found.queries.sum(), 1)
+            axes.scatter(found.confidence[at], found.precision[at], sizes, **_dot(name))
+    axes.set_xlabel("how sure")
+    axes.set_ylabel("how often right")
+    axes.set_xlim(0, 1.01)
+    axes.set_ylim(0, 1.01)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(title="source, ECE", loc="upper left", fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def error_curve(systems: Sequence[Scores]) -> Figure:
+    """Share of the queries placed within so many metres, a line a system."""
+    figure, axes = blank(7.2, 3.2)
+    for number, scores in enumerate(systems):
+        metres = np.sort(scores.predictions.errors)
+        share = np.arange(1, len(metres) + 1) / len(metres) * 100
+        known = np.isfinite(metres)
+        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+        label = f"{scores.name}: median {scores.position.median:.0f} m"
+        axes.plot(np.maximum(metres[known], 1), share[known], lw=2, color=colour, label=label)
+    axes.axvline(25, color=INK, lw=0.8, ls=":")
+    axes.set_xscale("log")
+    axes.set_xlabel("metres between estimate and truth")
+    axes.set_ylabel("queries within, %")
+    axes.set_ylim(0, 100)
+    axes.legend(loc="lower right", fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def training_curve(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """Loss by epoch, and the development recall where a run kept it."""
+    figure, axes = blank(7.2, 3.0)
+    right: Any = None
+    for number, (name, lines) in enumerate(logs.items()):
+        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+        losses = [line["loss"] for line in lines if "loss" in line]
+        axes.plot(np.arange(1, len(losses) + 1), losses, color=colour, lw=2, label=name)
+        recall = [line["recall"] for line in lines if isinstance(line.get("recall"), float | int)]
+        if recall:
+            right = right or axes.twinx()
+            right.plot(np.arange(1, len(recall) + 1), recall, color=colour, ls="--")
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("loss")
+    if right is not None:
+        right.set_ylabel("R@1 on held-out photos, %")
+        right.spines["right"].set_visible(True)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _line(name: str) -> dict[str, Any]:
+    own = name == "own"
+    return {"color": SOURCE_COLOURS.get(name, INK), "lw": 2.4 if own else 1.4}
+
+
+def _dot(name: str) -> dict[str, Any]:
+    return {"color": SOURCE_COLOURS.get(name, INK), "zorder": 3}
+
+
+def _thin(count: int) -> Any:
+    return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
+
+
+def _floor(scores: Scores) -> float:
+    """Where the precision axis begins: a little below the precision of answering everything."""
+    return max(0.0, float(np.floor(10 * scores.predictions.right.mean() - 1)) / 10)

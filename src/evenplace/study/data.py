@@ -1,0 +1,117 @@
+"""What a study is made on: a drawn town, a data set at hand, or any folder of photos."""
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evenplace.city import draw_city
+from evenplace.errors import PhotoError, SettingError
+from evenplace.evaluation import Truth
+from evenplace.photos import Photos, read_photos
+from evenplace.photos.nearby import find_nearby
+from evenplace.photos.splits import split_by_position
+from evenplace.run import Announce
+
+HEADINGS = {"timisoara": 45.0}  # there, position alone does not say which building is seen
+QUERY_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Split:
+    """Photos to train on, to search in and to ask with, under one seed."""
+
+    name: str
+    seed: int
+    train: Photos
+    database: Photos
+    queries: Photos
+    truth: Truth = field(default_factory=Truth)
+    map: str = ""  # splits of one map ask about the same streets
+
+    @property
+    def digest(self) -> str:
+        """Changes when any photo, its place or what counts as right does."""
+        parts = [str(self.truth)]
+        for photos in (self.train, self.database, self.queries):
+            spots = photos.positions.round(3).tobytes() + photos.heading.tobytes()
+            parts.append(hashlib.sha256(spots + "\n".join(photos.paths).encode()).hexdigest())
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
+
+
+def read_splits(
+    data: str,
+    seeds: int,
+    folder: Path,
+    *,
+    photos: int | None = None,
+    queries: int | None = None,
+    radius: float = 25.0,
+    heading: float | None = None,
+    announce: Announce | None = None,
+) -> list[Split]:
+    """One split a seed.
+
+    data: "town" draws one for each seed into `folder`; a name under EVENPLACE_DATA (timisoara,
+    cambridge) or any folder is parted by position, 70 % database and 30 % queries; a folder that
+    has database/ and queries/ is taken as it is, and seeds then change the training alone.
+    photos, queries: how many at most (of a town: how many).
+    """
+    if seeds < 1:
+        raise SettingError(f"seeds={seeds} asks for no run; use 1 or more")
+    truth = Truth(radius, HEADINGS.get(data) if heading is None else heading)
+    if data == "town":
+        many, asked = photos or 2000, queries or 400
+        return [_town(folder, many, asked, seed, truth, announce) for seed in range(seeds)]
+    where = _find_folder(data)
+    if (where / "database").is_dir() and (where / "queries").is_dir():
+        database = _at_most(read_photos(where / "database"), photos)
+        asked_with = _at_most(read_photos(where / "queries"), queries)
+        return [
+            Split(data, seed, database, database, asked_with, truth, data) for seed in range(seeds)
+        ]
+    everything = _at_most(read_photos(where), photos)
+    return [_part(data, everything, seed, queries, truth) for seed in range(seeds)]
+
+
+def _town(
+    folder: Path, photos: int, queries: int, seed: int, truth: Truth, announce: Announce | None
+) -> Split:
+    town = folder / f"town-{photos}-{queries}-{seed}"
+    if not town.exists():
+        progress = announce(f"drawing town {seed}") if announce else None
+        draw_city(town, photos=photos, queries=queries, seed=seed, progress=progress)
+    database = read_photos(town / "database")
+    return Split("town", seed, database, database, read_photos(town / "queries"), truth, town.name)
+
+
+def _part(data: str, photos: Photos, seed: int, queries: int | None, truth: Truth) -> Split:
+    """Split by position; queries nothing in the database could answer are left out."""
+    database, asked = split_by_position(photos, (1 - QUERY_SHARE, QUERY_SHARE), seed)
+    asked = asked[find_nearby(database, asked, truth.radius).counts > 0]
+    if not len(asked):
+        raise PhotoError(
+            f"no position of {data} lies within {truth.radius:g} m of another; "
+            "give a larger --radius, or a folder with database/ and queries/"
+        )
+    return Split(data, seed, database, database, _at_most(asked, queries), truth, data)
+
+
+def _find_folder(data: str) -> Path:
+    if Path(data).is_dir():
+        return Path(data)
+    named = Path(os.environ.get("EVENPLACE_DATA", "../shared/data")) / data
+    if named.is_dir():
+        return named / "images" if (named / "images").is_dir() else named
+    raise PhotoError(
+        f"there is no data {data!r}: neither a folder, nor a set in {named.parent}; "
+        "use town, or set EVENPLACE_DATA"
+    )
+
+
+def _at_most(photos: Photos, count: int | None) -> Photos:
+    """Some of the photos, whole spots at a time, the same whatever the seed of a split."""
+    if count is None or count >= len(photos):
+        return photos
+    kept, _ = split_by_position(photos, (count, len(photos) - count), 0)
+    return kept

@@ -1,0 +1,129 @@
+"""Findings → figures for papers, as SVG and PNG.
+
+S seeds · V values of one setting
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from evenplace.report.curves import precision_recall, reliability_bars, risk_coverage
+from evenplace.report.figures import STYLE, SYSTEM_COLOURS, save_figure, tier_bars
+from evenplace.report.page import TIER_COLOURS
+from evenplace.study.runs import Findings
+from evenplace.study.tables import recall_by_area
+
+Draw = Callable[[Findings], Figure]
+
+
+def draw_tiers(found: Findings) -> Figure:
+    """R@1 of every system, overall and by tier, with intervals over all seeds' queries."""
+    return tier_bars([one.joint for one in found.outcomes])
+
+
+@mpl.rc_context(STYLE)
+def draw_lines(found: Findings) -> Figure:
+    """R@1 along each setting that was varied, overall and in the tail; bars are the seeds."""
+    lines = dict.fromkeys(one.system.at[0] for one in found.outcomes if one.system.at)
+    figure = Figure(figsize=(3.6 * max(len(lines), 1), 3.2), layout="constrained")
+    for number, line in enumerate(lines):
+        axes: Any = figure.add_subplot(1, len(lines), number + 1)
+        mine = sorted(
+            (one for one in found.outcomes if one.system.at and one.system.at[0] == line),
+            key=lambda one: one.system.at[1] if one.system.at else 0.0,
+        )
+        values = [one.system.at[1] for one in mine if one.system.at]
+        for group, colour in (("overall", SYSTEM_COLOURS[2]), ("tail", TIER_COLOURS["tail"])):
+            recall = np.array([[p.tier(group).recall[1] for p in one.parts] for one in mine])
+            bars = recall.std(axis=1, ddof=1) if recall.shape[1] > 1 else np.zeros(len(mine))
+            at = np.arange(len(values))
+            axes.errorbar(at, recall.mean(axis=1), bars, fmt="o-", ms=4, color=colour, label=group)
+        axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axes.set_xlabel(line)
+        axes.set_ylabel("R@1, %" if not number else "")
+        axes.legend()
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def draw_areas(found: Findings) -> Figure:
+    """R@1 by the extent of the query's place, small to large (the paper's Figure 6)."""
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    axes: Any = figure.add_subplot()
+    width = 0.8 / len(found.outcomes)
+    for number, one in enumerate(found.outcomes):
+        recall = np.array([recall_by_area(part) for part in one.parts])  # (S, 3)
+        at = np.arange(3) + (number - (len(found.outcomes) - 1) / 2) * width
+        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+        axes.bar(at, recall.mean(axis=0), width * 0.92, color=colour, label=one.system.name)
+    axes.set_xticks(range(3), ["small places", "medium", "large places"])
+    axes.set_ylabel("R@1, %")
+    axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.25))
+    return figure
+
+
+def draw_precision_recall(found: Findings) -> Figure:
+    """Precision against recall for every source, on the last system's answers."""
+    return precision_recall(found.outcomes[-1].joint)
+
+
+def draw_risk(found: Findings) -> Figure:
+    """Risk against coverage for every source, on the last system's answers."""
+    return risk_coverage(found.outcomes[-1].joint)
+
+
+def draw_reliability(found: Findings) -> Figure:
+    """How often right against how sure, for the sources that are probabilities."""
+    return reliability_bars(found.outcomes[-1].joint)
+
+
+@mpl.rc_context(STYLE)
+def draw_stages(found: Findings) -> Figure:
+    """Milliseconds of one query by stage."""
+    figure = Figure(figsize=(7.2, 0.6 + 0.5 * len(found.outcomes)), layout="constrained")
+    axes: Any = figure.add_subplot()
+    names = [one.system.name for one in found.outcomes]
+    left = np.zeros(len(names))
+    for number, stage in enumerate(found.outcomes[0].joint.cost.latency):
+        spent = np.array([one.joint.cost.latency[stage].median_ms for one in found.outcomes])
+        axes.barh(names, spent, left=left, color=SYSTEM_COLOURS[number], label=stage)
+        left += spent
+    axes.invert_yaxis()
+    axes.set_xlabel("median milliseconds of one query")
+    axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.3))
+    return figure
+
+
+FIGURES: dict[str, Draw] = {
+    "tiers": draw_tiers,
+    "lines": draw_lines,
+    "areas": draw_areas,
+    "precision-recall": draw_precision_recall,
+    "risk": draw_risk,
+    "reliability": draw_reliability,
+    "stages": draw_stages,
+}
+CAPTIONS = {
+    "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
+    "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
+    "deviation over seeds.",
+    "areas": "R@1 by the extent of the query's place.",
+    "precision-recall": "Precision against recall as the threshold falls, last system.",
+    "risk": "Share of wrong answers against share of queries answered, last system.",
+    "reliability": "How often right against how sure, last system; the diagonal is perfect.",
+    "stages": "Where the time of one query goes.",
+}
+
+
+def write_figures(found: Findings, folder: Path) -> list[tuple[str, str]]:
+    """Write every figure of the study as SVG and PNG; returns names with captions."""
+    written = []
+    for name in found.study.figures:
+        save_figure(FIGURES[name](found), folder / f"{found.study.name}-{name}")
+        queries = found.outcomes[0].joint.overall.queries
+        written.append((f"{found.study.name}-{name}", f"{CAPTIONS[name]} {queries} queries."))
+    return written

@@ -1,0 +1,140 @@
+"""Declared systems → runs: trained once, asked as often as needed, taken up where they stopped.
+
+    out/data/       drawn towns
+    out/cache/      the frozen trunk's output, shared by all runs
+    out/runs/       one folder a training: model, index
+    out/answers/    one folder a system and seed: scores.json, predictions.parquet
+
+Folders are named by a digest of everything that made them, so a changed setting is another folder
+and nothing stale is ever read.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evenplace.evaluation import Scores, evaluate, join_scores
+from evenplace.evaluation.scores import VERSION
+from evenplace.models.describe import Progress
+from evenplace.run import (
+    Announce,
+    index_run,
+    open_engine,
+    run_scores,
+    train_run,
+    write_scores,
+)
+from evenplace.search.rerank import build_reranker
+from evenplace.study.data import Split
+from evenplace.study.spec import Study, System
+from evenplace.training.recipe import Recipe
+
+ENGINE = ("shortlist", "exact", "confidence", "min_precision")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A system with its scores: one a seed, and all queries together."""
+
+    system: System
+    parts: tuple[Scores, ...]
+    runs: tuple[Path, ...]  # the training behind each part
+    joint: Scores
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything a study found."""
+
+    study: Study
+    splits: tuple[Split, ...]
+    outcomes: tuple[Outcome, ...]
+
+    def of(self, name: str) -> Outcome:
+        return next(one for one in self.outcomes if one.system.name == name)
+
+
+def run_study(
+    study: Study,
+    splits: Sequence[Split],
+    out: Path,
+    *,
+    settings: Sequence[str] = (),
+    announce: Announce | None = None,
+) -> Findings:
+    """Train, index and ask every system on every split; what is there already is used again."""
+    one_map = len({split.map for split in splits}) == 1
+    outcomes = []
+    for system in study.systems:
+        tell = _prefixed(announce, system.name)
+        parts, runs = [], []
+        for split in splits:
+            run = _train(system.build_recipe(settings, split.seed), split, out, tell)
+            runs.append(run)
+            parts.append(_ask(system, run, split, out, study.timed, tell))
+        joint = parts[0] if len(parts) == 1 else join_scores(parts, one_map=one_map)
+        outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint))
+    return Findings(study, tuple(splits), tuple(outcomes))
+
+
+def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -> Path:
+    run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.digest)}"
+    if not (run / "index" / "manifest.json").exists():
+        cache = out / "cache"
+        train_run(run, split.train, recipe, cache_folder=cache, announce=announce)
+        index_run(run, split.database, cache_folder=cache, announce=announce)
+    return run
+
+
+def _ask(
+    system: System, run: Path, split: Split, out: Path, timed: int, announce: Announce | None
+) -> Scores:
+    key = _digest(run.name, dict(system.search), split.digest, VERSION, timed)
+    folder = out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
+    if (folder / "scores.json").exists():
+        return replace(run_scores(run, folder), name=system.name)
+    found = evaluate(
+        open_engine(run, **_engine_settings(system.search)),
+        split.queries,
+        radius=split.truth.radius,
+        heading=split.truth.heading,
+        frames=split.truth.frames,
+        name=system.name,
+        timed=timed,
+        cache_folder=out / "cache",
+        progress=announce("asking") if announce else None,
+    )
+    write_scores(found, folder)
+    return found
+
+
+def _engine_settings(search: Any) -> dict[str, Any]:
+    """Settings of the engine; those of the reranker go into one built with them."""
+    engine = {key: value for key, value in search.items() if key in ENGINE}
+    own = {key: value for key, value in search.items() if key not in (*ENGINE, "rerank")}
+    if "rerank" in search:
+        engine["rerank"] = build_reranker(search["rerank"], **own) if own else search["rerank"]
+    return engine
+
+
+def _prefixed(announce: Announce | None, name: str) -> Announce | None:
+    if announce is None:
+        return None
+
+    def tell(what: str) -> Progress:
+        return announce(f"{name}: {what}")
+
+    return tell
+
+
+def _digest(*parts: Any) -> str:
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "system"

@@ -1,0 +1,73 @@
+"""A study, declared: which systems are compared, and what is printed of them.
+
+Knows nothing of photos or folders: `runs` makes the runs, `tables` and `figures` the pages.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evenplace.errors import SettingError
+from evenplace.training.recipe import LossSpec, Recipe, find_recipe
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of a table: a recipe, what is changed in it, and how it is asked.
+
+    changes: `key=value` for the recipe; loss: a whole [loss] table in its place.  search: settings
+    of the engine (`rerank`, `shortlist`, `exact`, `confidence`); every other key is the
+    reranker's.  paper: the paper's own numbers for this row, by column.  against: the system this
+    one is paired with; the study's first if empty.  at: a line of a figure and the place on it.
+    """
+
+    name: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+    loss: Mapping[str, Any] | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
+    paper: Mapping[str, str] = field(default_factory=dict)
+    against: str = ""
+    at: tuple[str, float] | None = None
+
+    def build_recipe(self, settings: Sequence[str], seed: int) -> Recipe:
+        """The recipe of one training; what the study varies wins over `settings`."""
+        recipe = find_recipe(self.recipe)
+        if self.loss is not None:
+            rest = {key: value for key, value in self.loss.items() if key != "name"}
+            recipe = replace(recipe, loss=LossSpec(self.loss["name"], rest))
+        return recipe.changed([*settings, *self.changes, f"seed={seed}"])
+
+
+@dataclass(frozen=True)
+class Study:
+    """Systems that differ in one thing, the first of them the baseline.
+
+    tables and figures name what `tables.TABLES` and `figures.FIGURES` know.
+    """
+
+    name: str
+    question: str  # what it asks, in one sentence
+    systems: tuple[System, ...]
+    tables: tuple[str, ...] = ("recall", "gains")
+    figures: tuple[str, ...] = ("tiers",)
+    note: str = ""  # what the paper has on this, and where it cannot be compared
+    timed: int = 0  # queries asked one by one for the times
+
+    def __post_init__(self) -> None:
+        names = [system.name for system in self.systems]
+        if not names:
+            raise SettingError(f"the study {self.name!r} compares nothing; give it systems")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SettingError(f"the study {self.name!r} has two systems called {twice!r}")
+        for system in self.systems:
+            if system.against and system.against not in names:
+                raise SettingError(
+                    f"{system.name!r} is compared with {system.against!r}, which the study "
+                    f"{self.name!r} does not have"
+                )
+
+    def baseline(self, system: System) -> str:
+        """Whom a system is compared with."""
+        return system.against or self.systems[0].name

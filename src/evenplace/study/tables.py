@@ -1,0 +1,175 @@
+"""Findings → tables.md: mean ± spread over the seeds, paired intervals, the paper's numbers beside.
+
+S seeds
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from evenplace.evaluation import Scores, compare_pairs, compare_sources
+from evenplace.evaluation.sources import SOURCES
+from evenplace.places.tiers import TIERS, tiers
+from evenplace.report.tables import markdown
+from evenplace.study import paper
+from evenplace.study.runs import Findings, Outcome
+
+Table = Callable[[Findings], str]
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean ± standard deviation over the seeds; the mean alone for one."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if not len(known):
+        return "–"
+    if len(known) == 1:
+        return f"{known[0]:.{digits}f}"
+    return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
+
+
+def recall_table(found: Findings) -> str:
+    """R@N overall and by tier, the classifier's LR@1, the pool's ceiling, mAP, metres."""
+    beside = _paper_columns(found)
+    columns = ["system", "R@1", "R@5", "R@10", *(f"{tier} R@1" for tier in TIERS), "LR@1", "pool",
+               "mAP@10", "median, m", *beside]  # fmt: skip
+    rows = []
+    for one in found.outcomes:
+        parts = one.parts
+        rows.append([
+            one.system.name,
+            *(spread([part.recall[rank] for part in parts]) for rank in (1, 5, 10)),
+            *(spread([part.tier(tier).recall[1] for part in parts]) for tier in TIERS),
+            spread([part.classifier.recall[1] for part in parts]),
+            spread([part.pool.recall[1] for part in parts]),
+            spread([part.mean_precision[10].mean for part in parts]),
+            spread([part.position.median for part in parts]),
+            *(one.system.paper.get(column, "") for column in beside),
+        ])  # fmt: skip
+    return f"{_counts(found.outcomes[0])}\n\n{markdown(columns, rows)}"
+
+
+def gain_table(found: Findings) -> str:
+    """What each system wins over its baseline on the same queries."""
+    rows = []
+    for one in found.outcomes:
+        name = found.study.baseline(one.system)
+        if name == one.system.name:
+            continue
+        ours, theirs = one.joint.predictions, found.of(name).joint.predictions
+        cells = [str(compare_pairs(ours, theirs, tier)) for tier in (None, 0, 1, 2)]
+        rows.append([f"{one.system.name} − {name}", *cells])
+    if not rows:
+        return "There is nothing to compare."
+    text = (
+        "Points of R@1 on the same queries: mean, 95 % interval over spots (* excludes 0), queries "
+        "won and lost, McNemar's p."
+    )
+    return f"{text}\n\n{markdown(['difference in R@1', 'overall', *TIERS], rows)}"
+
+
+def area_table(found: Findings) -> str:
+    """R@1 by the extent of the query's place: the smallest 30 % of the places, 40 %, the rest."""
+    rows = []
+    for one in found.outcomes:
+        parts = [recall_by_area(part) for part in one.parts]
+        extent = one.parts[0].places.areas
+        rows.append([
+            one.system.name,
+            f"{len(extent)}",
+            f"{extent.min():.0f} / {np.median(extent):.0f} / {extent.max():.0f}",
+            *(spread([part[tier] for part in parts]) for tier in range(3)),
+        ])  # fmt: skip
+    columns = ["system", "places", "m², min / median / max", "small", "medium", "large"]
+    return f"R@1 by the extent of the query's place.\n\n{markdown(columns, rows)}"
+
+
+def recall_by_area(scores: Scores) -> list[float]:
+    """R@1 of the queries in the smallest 30 % of the places, the middle 40 %, the largest 30 %."""
+    run = scores.predictions
+    at = run.places >= 0
+    extent = np.round(scores.places.areas * 1000).astype(np.int64)
+    group = tiers(-extent)[run.places]  # the smallest come first
+    means = []
+    for tier in range(3):
+        mine = at & (group == tier)
+        means.append(100 * float(run.right[mine].mean()) if mine.any() else float("nan"))
+    return means
+
+
+def confidence_table(found: Findings) -> str:
+    """Every source on each system's own answers."""
+    blocks = []
+    columns = ["source", "AUC-PR", "− L2, points", "AUROC", "AURC", "answered at 95 %",
+               "answered at 99 %", "ECE", *(f"paper, {name}" for name in _PAPER_SETS)]  # fmt: skip
+    for one in found.outcomes:
+        rows = [_source_row(one, name) for name in ("own", *SOURCES)]
+        run = one.joint.predictions
+        text = f"{len(run)} answers, {int(run.right.sum())} of them right; `own` is the system's."
+        blocks.append(f"### {one.system.name}\n\n{text}\n\n{markdown(columns, rows)}")
+    return "\n\n".join(blocks)
+
+
+def cost_table(found: Findings) -> str:
+    """The paper's memory and time table: sizes, and the median milliseconds of each stage."""
+    stages = list(found.outcomes[0].joint.cost.latency)
+    columns = ["system", "parameters", "numbers a photo", "index", "process", "candidates",
+               *(f"{stage}, ms" for stage in stages), "a query, ms", paper.TIME]  # fmt: skip
+    rows = []
+    for one in found.outcomes:
+        cost = one.joint.cost
+        rows.append([
+            one.system.name,
+            f"{cost.parameters / 1e6:.1f} M",
+            f"{cost.dim}",
+            f"{cost.index_bytes / 2**20:.1f} MiB",
+            f"{cost.resident_bytes / 2**20:.0f} MiB",
+            f"{cost.pool_size:.0f}",
+            *(f"{cost.latency[stage].median_ms:.2f}" for stage in stages),
+            f"{cost.median_ms:.1f}",
+            one.system.paper.get(paper.TIME, ""),
+        ])  # fmt: skip
+    return markdown(columns, rows)
+
+
+TABLES: dict[str, Table] = {
+    "recall": recall_table,
+    "gains": gain_table,
+    "areas": area_table,
+    "confidence": confidence_table,
+    "cost": cost_table,
+}
+_PAPER_SETS = ("Nordland", "Pitts30k", "MSLS")
+
+
+def _paper_columns(found: Findings) -> list[str]:
+    named = [column for one in found.outcomes for column in one.system.paper]
+    return [column for column in dict.fromkeys(named) if column != paper.TIME]
+
+
+def _counts(one: Outcome) -> str:
+    joint = one.joint
+    per_tier = ", ".join(f"{tier} {joint.tier(tier).queries}" for tier in TIERS)
+    return (
+        f"{joint.overall.queries} queries over {len(one.parts)} seed(s) ({per_tier}, "
+        f"{joint.untiered} at no known place); {joint.cost.answerable} have a match, and counting "
+        f"only these the first system's R@1 is {joint.answerable.recall[1]:.1f} instead of "
+        f"{joint.recall[1]:.1f}. Right within {joint.truth}. Mean ± standard deviation over seeds."
+    )
+
+
+def _source_row(one: Outcome, name: str) -> list[str]:
+    parts = [part.knowing[name] for part in one.parts]
+    run = one.joint.predictions
+    sure = run.confidence if name == "own" else run.sources[name]
+    against = compare_sources(run.right, sure, run.sources["l2"], run.clusters)
+    beside = paper.CONFIDENCE.get(name, {})
+    return [
+        name,
+        spread([part.auc_pr for part in parts], 3),
+        "" if name == "l2" else f"{against.mean:+.1f} [{against.low:+.1f}, {against.high:+.1f}]",
+        spread([part.auroc for part in parts], 3),
+        spread([part.aurc for part in parts], 3),
+        *(spread([100 * part.coverage[at] for part in parts]) + " %" for at in ("95", "99")),
+        spread([part.ece for part in parts], 3),
+        *(beside.get(data, "") for data in _PAPER_SETS),
+    ]

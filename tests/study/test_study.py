@@ -1,0 +1,180 @@
+"""Studies, run for real on a few drawn photos: resumed, paired, printed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.study import (
+    STUDIES,
+    Findings,
+    Study,
+    System,
+    find_study,
+    read_splits,
+    run_study,
+    write_findings,
+)
+from evenplace.study.named import low_visit_bias
+from evenplace.study.tables import TABLES, recall_by_area, spread
+from evenplace.training.recipe import PlacesSpec, find_recipe, recipe_names
+from tests.drawn import draw_photos
+
+TINY = ("epochs=1", "image_size=64", "cut=8", "dim=16", "views=1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("photos")
+    draw_photos(where, np.random.default_rng(0).uniform(0, 120, (70, 2)))
+    return where
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("study")
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path, out: Path) -> Findings:
+    """Two systems that share a training, and one of its own, on two splits."""
+    study = Study(
+        "tiny",
+        "Does it run?",
+        (
+            System("L2", "cross-entropy", paper={"paper R@1 v1": "75.8"}),
+            System("CFD", "cross-entropy", search={"rerank": "cfd", "alpha": 0.5}),
+            System("fused", "dapr-m", at=("kappa", 0.5)),
+        ),
+        tables=tuple(TABLES),
+        figures=("tiers", "lines", "areas", "precision-recall", "risk", "reliability", "stages"),
+        timed=2,
+    )
+    splits = read_splits(str(folder), 2, out / "data", queries=12)
+    return run_study(study, splits, out, settings=TINY)
+
+
+def test_systems_that_differ_in_search_alone_share_a_training(found: Findings) -> None:
+    l2, cfd, fused = found.outcomes
+    assert l2.runs == cfd.runs
+    assert set(l2.runs).isdisjoint(fused.runs)
+    assert l2.joint.overall.queries == sum(part.overall.queries for part in l2.parts)
+    assert l2.parts[0].predictions.paths == fused.parts[0].predictions.paths
+
+
+def test_a_finished_study_is_read_not_run(found: Findings, out: Path) -> None:
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("*") if file.is_file()}
+    again = run_study(found.study, found.splits, out, settings=TINY)
+    for one, other in zip(again.outcomes, found.outcomes, strict=True):
+        assert one.joint.as_dict() == other.joint.as_dict()
+    after = {file: file.stat().st_mtime_ns for file in out.rglob("*") if file.is_file()}
+    assert after == before
+
+
+def test_a_stopped_study_goes_on(found: Findings, out: Path) -> None:
+    answers = next((out / "answers").glob("cfd-0-*")) / "scores.json"
+    text = answers.read_text()
+    answers.unlink()
+    again = run_study(found.study, found.splits, out, settings=TINY)
+    assert again.of("CFD").parts[0].recall == found.of("CFD").parts[0].recall
+    assert answers.exists()
+    answers.write_text(text)
+
+
+def test_a_changed_setting_is_another_run(found: Findings) -> None:
+    system = found.study.systems[0]
+    one, two = (system.build_recipe(words, 0) for words in (TINY, (*TINY, "lr=0.5")))
+    assert one != two
+    assert one.training.seed == 0
+    assert find_recipe("cross-entropy").training.epochs != 1  # what `settings` changed
+
+
+def test_tables_and_figures_are_written(found: Findings, tmp_path: Path) -> None:
+    text = write_findings(found, tmp_path, command="evenplace study tiny").read_text()
+    queries = found.outcomes[0].joint.overall.queries
+    assert f"{queries} queries over 2 seed(s)" in text
+    assert "75.8" in text
+    assert "CFD − L2" in text
+    assert " ± " in text
+    assert "McNemar" in text
+    for name in found.study.figures:
+        for suffix, magic in ((".svg", b"<?xml"), (".png", b"\x89PNG")):
+            assert (tmp_path / "figures" / f"tiny-{name}{suffix}").read_bytes()[:5][:4] == magic[:4]
+        assert f"figures/tiny-{name}.svg" in text
+
+
+def test_seeds_split_differently_and_never_share_a_spot(folder: Path, tmp_path: Path) -> None:
+    first, second = read_splits(str(folder), 2, tmp_path)
+    assert first.queries.paths != second.queries.paths
+    assert not set(first.database.paths) & set(first.queries.paths)
+    assert first.digest != second.digest
+    assert first.digest == read_splits(str(folder), 1, tmp_path)[0].digest
+
+
+def test_a_folder_with_queries_is_taken_as_it_is(tmp_path: Path) -> None:
+    spots = np.random.default_rng(1).uniform(0, 60, (20, 2))
+    draw_photos(tmp_path / "database", spots)
+    draw_photos(tmp_path / "queries", spots[:5], seed=1)
+    one, two = read_splits(str(tmp_path), 2, tmp_path / "data", heading=30)
+    assert (len(one.database), len(one.queries)) == (20, 5)
+    assert (one.seed, two.seed) == (0, 1)
+    assert one.truth.heading == 30
+
+
+def test_recall_by_area_counts_every_placed_query(found: Findings) -> None:
+    part = found.outcomes[0].parts[0]
+    known = [value for value in recall_by_area(part) if np.isfinite(value)]
+    assert known
+    assert all(0 <= value <= 100 for value in known)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [([1.0], "1.0"), ([1.0, 3.0], "2.0 ± 1.4"), ([float("nan")], "–")]
+)
+def test_a_spread_is_over_seeds(values: list[float], text: str) -> None:
+    assert spread(values) == text
+
+
+@pytest.mark.parametrize("name", [*STUDIES])
+def test_every_named_study_builds_recipes_that_train(name: str) -> None:
+    from evenplace.losses import build_loss
+
+    if name == "partition" and not hasattr(PlacesSpec, "rule"):
+        pytest.skip("recipes cannot name a partition yet")
+    for system in find_study(name).systems:
+        recipe = system.build_recipe((), 3)
+        assert recipe.training.seed == 3
+        build_loss(recipe.loss.name, counts=[3, 2, 1], **recipe.loss.settings)
+
+
+def test_studies_cover_the_paper_s_tables() -> None:
+    assert set(STUDIES) == {
+        "losses", "modules", "plug-in", "sensitivity", "partition", "margin", "distance",
+        "confidence", "cost",
+    }  # fmt: skip
+    values = {one.at for one in find_study("sensitivity").systems if one.at}
+    assert {("beta", 0.01), ("kappa", 0.05), ("alpha", 0.7)} <= values
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_low_visit_bias_fits_every_host(name: str) -> None:
+    from evenplace.losses import build_loss
+
+    loss = low_visit_bias(find_recipe(name))
+    settings = {key: value for key, value in loss.items() if key != "name"}
+    build_loss(loss["name"], counts=[3, 2, 1], **settings)
+    assert settings["kappa"] in (0.01, 0.05)
+
+
+def test_what_cannot_be_studied_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="losses"):
+        find_study("loses")
+    with pytest.raises(SettingError, match="two systems called 'a'"):
+        Study("x", "?", (System("a", "cosface"), System("a", "cosface")))
+    with pytest.raises(SettingError, match="'b'"):
+        Study("x", "?", (System("a", "cosface", against="b"),))
+    with pytest.raises(PhotoError, match="no data 'nowhere'"):
+        read_splits("nowhere", 1, tmp_path)
+    with pytest.raises(SettingError, match="seeds=0"):
+        read_splits("town", 0, tmp_path)
