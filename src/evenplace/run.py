@@ -27,7 +27,8 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.search.calibration import Calibration
-from evenplace.training.loop import Trained, train
+from evenplace.training.loop import Trained, Validated, train
+from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
 from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
 
@@ -41,12 +42,21 @@ def train_run(
     *,
     cache_folder: Path | None = None,
     announce: Announce | None = None,
+    device: str = "auto",
+    on_validated: Callable[[Validated], None] | None = None,
 ) -> Trained:
     """Cut the photos into places as the recipe says and train its network on them."""
-    spec = recipe.places
-    places = Grid(spec.cell, spec.min_photos, spec.groups).partition(photos)
-    network = build_network(recipe.network)
-    return train(network, photos, places, recipe, run, cache_folder=cache_folder, announce=announce)
+    return train(
+        build_network(recipe.network),
+        photos,
+        cut_places(recipe.places, photos),
+        recipe,
+        run,
+        cache_folder=cache_folder,
+        announce=announce,
+        device=device,
+        on_validated=on_validated,
+    )
 
 
 def index_run(
@@ -150,6 +160,7 @@ def open_engine(run: Path, **changes: Any) -> Search:
         "shortlist": spec.shortlist,
         "rerank": spec.rerank,
         "confidence": spec.confidence,
+        "exact": spec.exact,
     }
     if (run / "calibration.json").exists():
         settings["calibration"] = Calibration.read(run / "calibration.json")

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from evenplace.errors import RunError
+from evenplace.models.levels import LevelClassifiers
 from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.photos.files import whole_file
 
@@ -33,15 +34,16 @@ def save_checkpoint(
     path: Path, network: PlaceNetwork, recipe: dict[str, Any], places: dict[str, NDArray[Any]]
 ) -> None:
     """Write one file, whole or not at all."""
-    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
     for name, array in places.items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
+    levels = isinstance(network.classifiers, LevelClassifiers)
     about = {
         "version": VERSION,
         "network": network.spec.as_dict(),
         "scale": network.scale,
         "recipe": recipe,
-    }
+    } | ({"levels": network.classifiers.combine} if levels else {})
     with whole_file(path, RunError) as draft:
         save_file(tensors, draft, metadata={_ABOUT: json.dumps(about)})
 
@@ -64,7 +66,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
     places = {n.removeprefix(_PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
     network = build_network(NetworkSpec(**about["network"]), weights=None)
     network.scale = about["scale"]
-    network.attach_places(torch.from_numpy(places["groups"]))
+    if "levels" in about:
+        network.attach_levels(tensors["classifiers.parents"], about["levels"])
+    else:
+        network.attach_places(torch.from_numpy(places["groups"]))
     network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
     return Checkpoint(network.eval(), about["recipe"], places)
 

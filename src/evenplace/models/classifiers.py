@@ -32,6 +32,10 @@ class GroupClassifiers(nn.Module):
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def place_count(self) -> int:
+        return len(self.order)
+
     def forward(self, descriptors: Tensor, group: int) -> Tensor:
         """Cosines to the places of one group.  descriptors: (B, D) unit -> (B, C_group)."""
         return descriptors @ F.normalize(self.prototypes[group], dim=1).T
@@ -49,4 +53,5 @@ class GroupClassifiers(nn.Module):
     def set_prototypes(self, prototypes: Tensor, *, raw: bool = False) -> None:
         """Start from given prototypes, such as the mean descriptor of each place.  (C, D)."""
         for rows, own in zip(self.members, self.prototypes, strict=True):
-            own.copy_(prototypes[rows] if raw else F.normalize(prototypes[rows], dim=1))
+            mine = prototypes[rows].to(own.device)
+            own.copy_(mine if raw else F.normalize(mine, dim=1))

@@ -38,7 +38,7 @@ def describe_photos(
     with torch.inference_mode():
         for batch in load_batches(paths, network.image_size, batch=network.batch or 8):
             if batch.rows:
-                parts.append(network(batch.pixels).numpy())
+                parts.append(network(batch.pixels.to(network.device)).float().cpu().numpy())
             rows += batch.rows
             skipped += batch.skipped
             if progress:

@@ -57,6 +57,10 @@ class LevelClassifiers(nn.Module):
     def __len__(self) -> int:
         return len(self.prototypes)
 
+    @property
+    def place_count(self) -> int:
+        return self.parents.shape[1]
+
     def forward(self, descriptors: Tensor, level: int) -> Tensor:
         """Cosines to the classes of one level.  descriptors: (B, D) unit -> (B, C_l)."""
         return descriptors @ F.normalize(self.prototypes[level], dim=1).T
@@ -74,3 +78,10 @@ class LevelClassifiers(nn.Module):
         """
         rows = zip(self.prototypes, self.parents, strict=True)
         return torch.stack([F.normalize(own, dim=1)[row] for own, row in rows]).sum(dim=0)
+
+    @torch.no_grad()
+    def set_prototypes(self, prototypes: Tensor) -> None:
+        """Start each class where the places in it are.  prototypes: (C, D), longer counts more."""
+        for own, row in zip(self.prototypes, self.parents, strict=True):
+            sums = torch.zeros_like(own).index_add_(0, row, prototypes.to(own))
+            own.copy_(F.normalize(sums, dim=1))

@@ -7,7 +7,7 @@ processes.  A photo that cannot be decoded is reported with its reason, never re
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -34,18 +34,28 @@ def load_batches(
     paths: Sequence[str], size: int, *, batch: int = 8, rows: Sequence[int] | None = None
 ) -> Iterator[Batch]:
     """Yield batches in order, decoding two batches ahead.  rows: which photos; all by default."""
-    wanted = list(range(len(paths))) if rows is None else list(rows)
-    chunks = (wanted[i : i + batch] for i in range(0, len(wanted), batch))
-    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="decode") as threads:
+    wanted = range(len(paths)) if rows is None else rows
+    return load_chunks(paths, size, (wanted[i : i + batch] for i in range(0, len(wanted), batch)))
+
+
+def load_chunks(
+    paths: Sequence[str], size: int, chunks: Iterable[Iterable[int]], threads: int = 2
+) -> Iterator[Batch]:
+    """Yield a batch for each chunk of rows, in order, decoding two chunks ahead."""
+    coming = iter(chunks)
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
         waiting: deque[tuple[list[int], list[Future[Tensor | Skipped]]]] = deque()
-        for chunk in islice(chunks, 2):
-            waiting.append((chunk, [threads.submit(_pixels, paths[r], size) for r in chunk]))
+
+        def send(count: int) -> None:
+            for chunk in islice(coming, count):
+                rows = [int(row) for row in chunk]
+                waiting.append((rows, [pool.submit(_pixels, paths[r], size) for r in rows]))
+
+        send(2)
         while waiting:
-            chunk, decoded = waiting.popleft()
-            for following in islice(chunks, 1):
-                ahead = [threads.submit(_pixels, paths[r], size) for r in following]
-                waiting.append((following, ahead))
-            yield _gather(chunk, [future.result() for future in decoded], size)
+            rows, decoded = waiting.popleft()
+            send(1)
+            yield _gather(rows, [future.result() for future in decoded], size)
 
 
 def _gather(rows: list[int], decoded: list[Tensor | Skipped], size: int) -> Batch:

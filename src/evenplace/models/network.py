@@ -14,6 +14,9 @@ from evenplace.errors import SettingError
 from evenplace.models.aggregators import AGGREGATORS, Request
 from evenplace.models.backbones import Backbone, build_backbone
 from evenplace.models.classifiers import GroupClassifiers
+from evenplace.models.levels import LevelClassifiers
+
+_LONG = 4096  # beyond this a whole eigendecomposition takes minutes
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,17 @@ class PlaceNetwork(nn.Module):
         self.projection: nn.Module = nn.Identity()
         if entry.projected or self.aggregator.dim != spec.dim:
             self.projection = nn.Linear(self.aggregator.dim, spec.dim)
-        self.classifiers = GroupClassifiers([], spec.dim)
+        self.classifiers: GroupClassifiers | LevelClassifiers = GroupClassifiers([], spec.dim)
         self.scale = 30.0  # what turns cosines to prototypes into logits; training sets its own
 
     @property
     def dim(self) -> int:
         return self.spec.dim
+
+    @property
+    def device(self) -> torch.device:
+        """Where photos have to be for the backbone to see them."""
+        return self.backbone.mean.device
 
     @property
     def image_size(self) -> int:
@@ -74,7 +82,7 @@ class PlaceNetwork(nn.Module):
 
     @property
     def place_count(self) -> int:
-        return len(self.classifiers.order)
+        return self.classifiers.place_count
 
     def forward(self, photos: Tensor) -> Tensor:
         """photos: (B, 3, H, W) uint8 -> unit descriptors (B, D)."""
@@ -94,6 +102,10 @@ class PlaceNetwork(nn.Module):
         """Give each place a prototype.  groups: (C,) the softmax group of each place."""
         self.classifiers = GroupClassifiers(groups, self.dim)
 
+    def attach_levels(self, parents: Tensor, combine: str) -> None:
+        """Give each class of each level a prototype.  parents: (L, C) the classes of each place."""
+        self.classifiers = LevelClassifiers(parents, self.dim, combine)
+
     @torch.no_grad()
     def project_onto_principal_axes(self, pooled: Tensor, *, whiten: float = 0.5) -> None:
         """Start the projection at the frozen features' principal axes.
@@ -107,10 +119,9 @@ class PlaceNetwork(nn.Module):
             return
         mean = pooled.mean(dim=0)
         centred = (pooled - mean).double()
-        variance, axes = torch.linalg.eigh(centred.T @ centred / len(pooled))  # ascending
-        spread = variance.flip(0).clamp(min=0).sqrt()  # (A,)
+        spread, axes = _principal(centred, self.dim)  # (A,) or fewer, (A, the same)
         rank = min(self.dim, int((spread > spread[0] * 1e-4).sum()))
-        weight = axes.flip(1).T[:rank] / (spread[:rank, None] / spread[0]) ** whiten
+        weight = axes.T[:rank] / (spread[:rank, None] / spread[0]) ** whiten
         weight /= (centred @ weight.T).norm(dim=1).mean()
         self.projection.weight.zero_()
         self.projection.weight[:rank] = weight
@@ -125,6 +136,20 @@ class PlaceNetwork(nn.Module):
                 f"use {max(1, round(size / spec.patch)) * spec.patch}"
             )
         return spec.cells(size)
+
+
+def _principal(centred: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
+    """Standard deviations along the principal axes, and the axes, largest first.
+
+    Of very long vectors only the first few hundred axes are looked for, at random.
+    """
+    photos, length = centred.shape
+    if length > _LONG:
+        kept = min(wanted, photos, length)
+        _, values, axes = torch.svd_lowrank(centred.float(), q=kept, niter=3)
+        return values.double() / photos**0.5, axes.double()
+    variance, axes = torch.linalg.eigh(centred.T @ centred / photos)  # ascending
+    return variance.flip(0).clamp(min=0).sqrt(), axes.flip(1)
 
 
 def build_network(spec: NetworkSpec, weights: str | None = "imagenet") -> PlaceNetwork:

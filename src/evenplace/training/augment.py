@@ -3,9 +3,36 @@
 B batch · H, W pixels
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from evenplace.training.randaugment import rand_augment
+
+_TO_YIQ = torch.tensor(
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]]
+)  # hue is the angle of the last two
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How far a view may stray: least share of the area, colours, hue, RandAugment's operations."""
+
+    crop: float = 0.5
+    jitter: float = 0.4
+    hue: float = 0.0
+    flip: bool = False
+    randaugment: int = 0
+
+    def name(self) -> str:
+        """Short words that differ whenever views do."""
+        usual = Augmentation(flip=self.flip)
+        kind = "flip" if self.flip else "crop"
+        if self == usual:
+            return kind
+        return f"{kind}{self.crop:g}j{self.jitter:g}h{self.hue:g}r{self.randaugment}"
 
 
 def random_views(
@@ -15,13 +42,36 @@ def random_views(
     least_scale: float = 0.5,
     jitter: float = 0.4,
     flip: bool = False,
+    hue: float = 0.0,
+    randaugment: int = 0,
 ) -> Tensor:
     """Crop, light and colour each photo at random, as another camera on another day would.
 
     photos: (B, 3, H, W) uint8 -> the same shape, float in 0..1.
     """
-    floats = photos.float().div_(255)
-    return _recolour(_crop(floats, generator, least_scale, flip), generator, jitter)
+    seen = photos.float().div_(255)
+    if least_scale < 1 or flip:
+        seen = _crop(seen, generator, least_scale, flip)
+    if jitter:
+        seen = _recolour(seen, generator, jitter)
+    if hue:
+        seen = _turn_hue(seen, generator, hue)
+    if randaugment:
+        seen = rand_augment(seen, generator, randaugment)
+    return seen
+
+
+def augmented(photos: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:
+    """`random_views` with its settings."""
+    return random_views(
+        photos,
+        generator,
+        least_scale=how.crop,
+        jitter=how.jitter,
+        flip=how.flip,
+        hue=how.hue,
+        randaugment=how.randaugment,
+    )
 
 
 def _crop(photos: Tensor, generator: torch.Generator, least_scale: float, flip: bool) -> Tensor:
@@ -51,3 +101,14 @@ def _recolour(photos: Tensor, generator: torch.Generator, jitter: float) -> Tens
     photos = grey + (photos - grey) * saturation
     middle = photos.mean(dim=(1, 2, 3), keepdim=True)
     return (middle + (photos - middle) * contrast).clamp_(0, 1)
+
+
+def _turn_hue(photos: Tensor, generator: torch.Generator, hue: float) -> Tensor:
+    """Turn the colours by up to `hue` of the circle; grey stays grey."""
+    angle = (torch.rand(len(photos), generator=generator) * 2 - 1) * hue * 2 * torch.pi
+    turn = torch.zeros(len(photos), 3, 3)
+    turn[:, 0, 0] = 1
+    turn[:, 1, 1] = turn[:, 2, 2] = angle.cos()
+    turn[:, 1, 2], turn[:, 2, 1] = -angle.sin(), angle.sin()
+    matrix = torch.linalg.inv(_TO_YIQ) @ turn @ _TO_YIQ  # (B, 3, 3)
+    return torch.einsum("bij,bjhw->bihw", matrix.to(photos.device), photos).clamp_(0, 1)

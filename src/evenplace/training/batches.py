@@ -1,30 +1,80 @@
 """Which photos an epoch sees, in which order: the sampler decides how often a place is met.
 
-N photos · C places
+N photos · C places · P places a batch · K photos of each
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
+
 
 def epoch_rows(
-    labels: NDArray[np.int64], sampler: str, generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """Draw as many photos as there are, in random order.
+    labels: Ints, sampler: str, generator: np.random.Generator, size: int | None = None
+) -> Ints:
+    """Draw as many photos as there are, or `size`, in random order.
 
     photo: each photo once, so a place is met as often as it was photographed.
     place: each place equally often, as CosPlace and D&C do.
     sqrt:  each place in proportion to the root of its photo count.
     labels: (N,) place of each photo; every label counts -> rows (N,).
     """
+    size = len(labels) if size is None else size
     if sampler == "photo":
-        return generator.permutation(len(labels))
+        rounds = max(1, -(-size // max(1, len(labels))))
+        return np.concatenate([generator.permutation(len(labels)) for _ in range(rounds)])[:size]
     _, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
     share = counts**0.5 if sampler == "sqrt" else np.ones(len(counts))
     odds = (share / counts)[which]  # (N,) a place's share spread over its photos
-    return generator.choice(len(labels), size=len(labels), p=odds / odds.sum())
+    return generator.choice(len(labels), size=size, p=odds / odds.sum())
 
 
-def split_batches(rows: NDArray[np.int64], batch: int) -> list[NDArray[np.int64]]:
+def epoch_bunches(
+    labels: Ints, sampler: str, generator: np.random.Generator, bunch: int, size: int | None = None
+) -> list[Ints]:
+    """Draw bunches of K photos of one place: P of them make a batch of a loss on pairs.
+
+    photo: every photo once, so a place has a bunch for each K of its photos.
+    place: one bunch a place, as GSV-Cities' trainers do.
+    sqrt:  as many bunches, places drawn in proportion to the root of their count.
+    A place with fewer than K photos repeats them, each time through another crop.  size: how
+    many bunches; the draw goes on until there are enough.
+    """
+    order = np.argsort(labels, kind="stable")
+    _, starts = np.unique(labels[order], return_index=True)
+    members = np.split(order, starts[1:])
+    found: list[Ints] = []
+    while not found or (size is not None and len(found) < size):
+        found += _bunches(members, sampler, generator, bunch)
+    return found[:size]
+
+
+def _bunches(
+    members: list[Ints], sampler: str, generator: np.random.Generator, bunch: int
+) -> list[Ints]:
+    if sampler == "photo":
+        found = []
+        for own in members:
+            mixed = generator.permutation(own)
+            parts = np.split(mixed, range(bunch, len(mixed), bunch))
+            found += [_fill(part, own, bunch, generator) for part in parts]
+        return [found[at] for at in generator.permutation(len(found))]
+    if sampler == "sqrt":
+        root = np.sqrt([len(own) for own in members])
+        drawn = generator.choice(len(members), size=len(members), p=root / root.sum())
+    else:
+        drawn = generator.permutation(len(members))
+    return [_fill(members[at][:0], members[at], bunch, generator) for at in drawn]
+
+
+def _fill(part: Ints, own: Ints, bunch: int, generator: np.random.Generator) -> Ints:
+    """Complete a bunch with photos of its place, other ones first."""
+    while len(part) < bunch:
+        fresh = np.setdiff1d(own, part) if len(part) < len(own) else own
+        part = np.append(part, generator.permutation(fresh)[: bunch - len(part)])
+    return part
+
+
+def split_batches(rows: Ints, batch: int) -> list[Ints]:
     """Cut rows into batches of nearly equal size, none of them tiny."""
     return np.array_split(rows, max(1, round(len(rows) / batch)))

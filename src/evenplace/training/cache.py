@@ -11,21 +11,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.errors import PhotoError
+from evenplace.errors import PhotoError, RunError
 from evenplace.models.describe import Progress
 from evenplace.models.loading import load_batches
 from evenplace.models.network import PlaceNetwork
+from evenplace.photos.files import whole_file
 from evenplace.photos.table import Skipped
-from evenplace.training.augment import random_views
+from evenplace.training.augment import Augmentation, augmented
 
 _BATCH = 8
+_KEEP = 1024  # photos between two notes of how far a view has come
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,17 @@ class ViewSettings:
     augment: bool = True
     flip: bool = False
     seed: int = 0
+    how: Augmentation | None = None  # by default the usual crop and colours
+
+    @property
+    def augmentation(self) -> Augmentation:
+        return self.how or Augmentation(flip=self.flip)
 
     def name(self, view: int) -> str:
         """Tell one view's file from another's; the plain photo is the same under all settings."""
         if not view or not self.augment:
             return "plain"
-        return f"{'flip' if self.flip else 'crop'}-{self.seed}-{view}"
+        return f"{self.augmentation.name()}-{self.seed}-{view}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ def cache_trunk(
 ) -> TrunkCache:
     """Open the cache of these photos under this trunk, running the trunk where it is missing.
 
-    An interrupted run goes on after the last view that was finished.
+    An interrupted run goes on within a thousand photos of where it was.
     """
     folder.mkdir(parents=True, exist_ok=True)
     key = _digest(network, paths)
@@ -95,31 +101,65 @@ def _run_view(
     file: Path,
     progress: Progress,
 ) -> None:
-    """Write one view to a partial file and rename it when it is whole."""
-    generator = torch.Generator().manual_seed(views.seed * 1009 + view)
-    partial = file.with_suffix(".partial")
-    maps: np.memmap[Any, np.dtype[np.float16]] | None = None
-    skipped: dict[str, str] = {}
-    try:
-        for batch in load_batches(paths, network.image_size, batch=_BATCH):
-            skipped |= {item.path: item.reason for item in batch.skipped}
-            if batch.rows:
-                pixels = batch.pixels
-                if view and views.augment:
-                    pixels = random_views(pixels, generator, flip=views.flip)
-                out = network.backbone.trunk(pixels).half().numpy()
-                if maps is None:
-                    shape = (len(paths), *out.shape[1:])
-                    maps = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
-                maps[batch.rows] = out
-            progress(batch.rows[-1] + 1 if batch.rows else 0, len(paths))
-        if maps is None:
-            raise PhotoError(f"none of the {len(paths)} photos could be decoded: {_first(skipped)}")
-        maps.flush()
-        file.with_suffix(".json").write_text(json.dumps(skipped))
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write one view to a partial file, which goes on where it was, and rename it when whole."""
+    work = _PartialView(file, len(paths), views.seed * 1009 + view)
+    rows = range(work.done, len(paths))
+    for batch in load_batches(paths, network.image_size, batch=_BATCH, rows=rows):
+        work.skipped |= {item.path: item.reason for item in batch.skipped}
+        if batch.rows:
+            pixels = batch.pixels.to(network.device)
+            if view and views.augment:
+                pixels = augmented(pixels, work.generator, views.augmentation)
+            work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())
+        work.advance(len(batch.rows) + len(batch.skipped))
+        progress(work.done, len(paths))
+    work.finish()
+
+
+class _PartialView:
+    """A view on its way: the maps so far, how many photos they are of, and the dice."""
+
+    def __init__(self, file: Path, photos: int, seed: int) -> None:
+        self.file, self.photos, self.done, self.kept = file, photos, 0, 0
+        self.partial, self.note = file.with_suffix(".partial"), file.with_suffix(".note")
+        self.generator = torch.Generator().manual_seed(seed)
+        self.skipped: dict[str, str] = {}
+        self.maps: NDArray[np.float16] | None = None
+        if self.note.exists() and self.partial.exists():
+            note = json.loads(self.note.read_text())
+            self.done = self.kept = note["done"]
+            self.skipped = note["skipped"]
+            state = np.frombuffer(bytes.fromhex(note["dice"]), np.uint8).copy()
+            self.generator.set_state(torch.from_numpy(state))
+            self.maps = np.lib.format.open_memmap(self.partial, "r+")
+
+    def put(self, rows: list[int], maps: NDArray[np.float16]) -> None:
+        if self.maps is None:
+            shape = (self.photos, *maps.shape[1:])
+            self.maps = np.lib.format.open_memmap(self.partial, "w+", np.float16, shape)
+        self.maps[rows] = maps
+
+    def advance(self, photos: int) -> None:
+        """Count photos; now and then make sure that what is counted is on disk."""
+        self.done += photos
+        if self.done - self.kept < _KEEP or not isinstance(self.maps, np.memmap):
+            return
+        self.maps.flush()
+        dice = self.generator.get_state().numpy().tobytes().hex()
+        note = {"done": self.done, "skipped": self.skipped, "dice": dice}
+        with whole_file(self.note, RunError) as draft:
+            draft.write_text(json.dumps(note))
+        self.kept = self.done
+
+    def finish(self) -> None:
+        if not isinstance(self.maps, np.memmap):
+            raise PhotoError(
+                f"none of the {self.photos} photos could be decoded: {_first(self.skipped)}"
+            )
+        self.maps.flush()
+        self.file.with_suffix(".json").write_text(json.dumps(self.skipped))
+        self.partial.replace(self.file)
+        self.note.unlink(missing_ok=True)
 
 
 def _first(skipped: dict[str, str]) -> str:
@@ -135,7 +175,7 @@ def _digest(network: PlaceNetwork, paths: Sequence[str]) -> str:
     for stage in network.backbone.stages[: network.backbone.cut]:
         for name, tensor in stage.state_dict().items():
             digest.update(name.encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
     for path in paths:
         stat = Path(path).stat()
         digest.update(f"{path}|{stat.st_size}|{stat.st_mtime_ns}\n".encode())

@@ -1,49 +1,67 @@
-"""Photos and places → a trained model, resumable at every epoch.
+"""Photos and places → a trained model, resumable at any moment, chosen on held-out photos.
 
-Every random draw of an epoch comes from (seed, epoch), so a run that was stopped and taken up
-again draws what an unbroken one would have drawn.
-
-    B batch · C places · D descriptor
+With `validation` a share of the spots is held out, the best epoch is found on them, and, with
+`refit`, a second training takes all photos for as many epochs.
 """
 
+import copy
 import json
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from evenplace.errors import PlaceError
-from evenplace.losses import PriorLoss, build_loss
+from evenplace.errors import PlaceError, RunError
 from evenplace.models.checkpoints import save_checkpoint
 from evenplace.models.describe import Progress
-from evenplace.models.loading import load_batches
 from evenplace.models.network import PlaceNetwork
+from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
-from evenplace.training.augment import random_views
-from evenplace.training.batches import epoch_rows, split_batches
+from evenplace.training.augment import Augmentation
 from evenplace.training.cache import TrunkCache, ViewSettings, cache_trunk
-from evenplace.training.progress import claim_run, load_progress, save_progress
+from evenplace.training.devices import choose_device
+from evenplace.training.distributed import Ranks, join_ranks
+from evenplace.training.objective import Scene
+from evenplace.training.progress import claim_run, has_progress
 from evenplace.training.recipe import Recipe, read_recipe
-from evenplace.training.start import start_from_frozen
+from evenplace.training.session import Session
+from evenplace.training.source import PhotoSource
+from evenplace.training.validation import HeldOut, Recall, hold_out, without
 
 Announce = Callable[[str], Progress]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training leaves: the network, its losses epoch by epoch, and the photos left out."""
+    """What training leaves: the network, its losses epoch by epoch, and the photos left out.
+
+    recall: what the best epoch found of the held-out photos; None where none were held out.
+    """
 
     network: PlaceNetwork
     losses: tuple[float, ...]
     skipped: tuple[Skipped, ...]
     seconds: float
+    recall: Recall | None = None
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A fit that has not seen some photos, for whoever wants to measure on them.
+
+    places: those it knows, with the labels of `photos`.
+    """
+
+    network: PlaceNetwork
+    photos: Photos
+    places: Places
+    held_out: Photos
+    recall: Recall
 
 
 def train(
@@ -55,166 +73,142 @@ def train(
     *,
     cache_folder: Path | None = None,
     announce: Announce | None = None,
+    device: str = "auto",
+    on_validated: Callable[[Validated], None] | None = None,
 ) -> Trained:
     """Train a network on photos and their places, leaving a run folder that can be searched.
 
     recipe: one, or the name or path of one; its [network] and [places] are what the caller
-    already built.  run/ gets recipe.toml, places.parquet, model.safetensors and log.jsonl, and a
-    run that was stopped is taken up where it was; the trunk's cache goes to `cache_folder`, by
-    default inside the run, and can be shared between runs.
+    already built.  run/ gets recipe.toml, places.parquet, model.safetensors, log.jsonl and
+    skipped.json, with validation also validation.parquet, the photos held out.  A run that was
+    stopped is taken up where it was; the trunk's cache goes to `cache_folder`, by default inside
+    the run, and can be shared between runs.  on_validated: called with the fit that has not seen
+    the held-out photos, before it is refitted on all of them.
     """
     recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     recipe, run = replace(recipe, network=network.spec), Path(run)
-    claim_run(run, recipe, places)
-    session = _Session(network, photos, places, recipe, run, announce or _silent)
-    return session.run_epochs(cache_folder or run / "cache")
+    if len(places) < 2:
+        raise PlaceError(
+            f"{len(places)} place(s) to tell apart; use more photos or smaller cells (cell=)"
+        )
+    ranks = join_ranks(device)
+    network.to(choose_device(device, ranks.local))
+    trainer = _Trainer(photos, recipe, run, cache_folder or run / "cache", announce or _silent)
+    trained = trainer.train(network, places, ranks, on_validated)
+    network.cpu()
+    return trained
 
 
 def _silent(_: str) -> Progress:
     return lambda done, total: None
 
 
-class _Session:
-    """One training run: what stays the same from epoch to epoch."""
+@dataclass(frozen=True)
+class _Trainer:
+    """One run folder and what goes into it."""
 
-    def __init__(
+    photos: Photos
+    recipe: Recipe
+    run: Path
+    cache_folder: Path
+    announce: Announce
+
+    def train(
         self,
         network: PlaceNetwork,
-        photos: Photos,
         places: Places,
-        recipe: Recipe,
+        ranks: Ranks,
+        on_validated: Callable[[Validated], None] | None,
+    ) -> Trained:
+        began, spec = time.monotonic(), self.recipe.training
+        epochs, recall = spec.epochs, None
+        held: HeldOut | None = None
+        if spec.validation:
+            rows = hold_out(self.photos, spec.validation, spec.seed)
+            fewer = without(places, rows)
+            held = HeldOut(self.photos, fewer, rows)
+            self._write_once(ranks, rows)
+            if spec.refit:
+                trial = copy.deepcopy(network)
+                first = self._fit(trial, fewer, ranks, self.run / "validation", held, epochs)
+                epochs, recall, held = first.best, first.recall, None
+                if not has_progress(self.run):
+                    self._tell(trial, fewer, rows, recall, on_validated)
+            else:
+                places = fewer
+        session = self._fit(network, places, ranks, self.run, held, epochs)
+        if session.recall is not None:
+            recall = session.recall
+            self._tell(network, places, rows, recall, on_validated)
+        skipped = session.scene.source.skipped
+        if ranks.first:
+            self._leave(network, places, skipped)
+        ranks.wait()
+        losses = tuple(session.position.losses)
+        return Trained(network, losses, skipped, time.monotonic() - began, recall)
+
+    def _fit(
+        self,
+        network: PlaceNetwork,
+        places: Places,
+        ranks: Ranks,
         run: Path,
-        announce: Announce,
+        held: HeldOut | None,
+        epochs: int,
+    ) -> Session:
+        if ranks.first:
+            claim_run(run, self.recipe, places)
+        fresh = not has_progress(run)
+        ranks.wait()
+        cache = self._cache(network, ranks) if self.recipe.training.cached else None
+        how = self._augmentation() if self.recipe.training.augment else None
+        source = PhotoSource(network, self.photos.paths, cache=cache, how=how, ranks=ranks)
+        scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
+        show = self.announce("training" if held is None else "training, some photos held out")
+        session = Session(scene, held, show)
+        session.fit(epochs)
+        return session
+
+    def _cache(self, network: PlaceNetwork, ranks: Ranks) -> TrunkCache:
+        """Rank 0 makes it, the others wait and read."""
+        spec = self.recipe.training
+        views = ViewSettings(spec.views, spec.augment, spec.flip, spec.seed, self._augmentation())
+        paths, folder = self.photos.paths, self.cache_folder
+        if ranks.first:
+            cache = cache_trunk(network, paths, views, folder, self.announce("frozen trunk"))
+        ranks.wait()
+        return cache if ranks.first else cache_trunk(network, paths, views, folder)
+
+    def _augmentation(self) -> Augmentation:
+        spec = self.recipe.training
+        return Augmentation(spec.crop, spec.jitter, spec.hue, spec.flip, spec.randaugment)
+
+    def _tell(
+        self,
+        network: PlaceNetwork,
+        places: Places,
+        rows: Ints,
+        recall: Recall | None,
+        on_validated: Callable[[Validated], None] | None,
     ) -> None:
-        self.network, self.places, self.recipe, self.run = network, places, recipe, run
-        self.paths, self.announce = photos.paths, announce
-        self.spec = recipe.training
-        if len(places) < 2:
-            raise PlaceError(
-                f"{len(places)} place(s) to tell apart; use more photos or smaller cells (cell=)"
-            )
-        torch.manual_seed(self.spec.seed)  # the prototypes' and a random projection's first values
-        network.attach_places(torch.from_numpy(places.groups.astype(np.int64)))
-        self.losses = [self._loss_of_group(rows) for rows in network.classifiers.members]
-        network.scale = float(getattr(self.losses[0], "scale", network.scale))
-
-    def _loss_of_group(self, members: Tensor) -> PriorLoss:
-        counts = torch.from_numpy(self.places.counts)[members]
-        return build_loss(self.recipe.loss.name, counts=counts, **self.recipe.loss.settings)
-
-    def run_epochs(self, cache_folder: Path) -> Trained:
-        began = time.monotonic()
-        cache = self._cache(cache_folder)
-        rows = np.flatnonzero((self.places.labels >= 0) & cache.readable)
-        optimiser = self._optimiser()
-        first, losses = load_progress(self.run, self.network, optimiser)
-        if first == 0 and self.spec.start == "principal":
-            start_from_frozen(self.network, cache, rows, self.places.labels[rows])
-        show = self.announce("training")
-        for epoch in range(first, self.spec.epochs):
-            started = time.monotonic()
-            losses.append(self._epoch(epoch, rows, cache, optimiser, show))
-            self._log(epoch, losses[-1], time.monotonic() - started)
-            save_progress(self.run, self.network, optimiser, epoch + 1, losses)
-        self.network.eval()
-        save_checkpoint(
-            self.run / "model.safetensors",
-            self.network,
-            self.recipe.as_dict(),
-            self.places.columns(),
-        )
-        return Trained(self.network, tuple(losses), cache.skipped, time.monotonic() - began)
-
-    def _cache(self, folder: Path) -> TrunkCache:
-        count = self.spec.views if self.spec.cached else 1
-        views = ViewSettings(count, self.spec.augment, self.spec.flip, self.spec.seed)
-        return cache_trunk(self.network, self.paths, views, folder, self.announce("frozen trunk"))
-
-    def _optimiser(self) -> torch.optim.Optimizer:
-        heads = list(self.network.classifiers.parameters())
-        own = {id(p) for p in heads}
-        body = [p for p in self.network.parameters() if p.requires_grad and id(p) not in own]
-        return torch.optim.AdamW(
-            [
-                {"params": body, "lr": self.spec.lr, "peak": self.spec.lr},
-                {"params": heads, "lr": self.spec.lr_classifier, "peak": self.spec.lr_classifier},
-            ],
-            weight_decay=self.spec.weight_decay,
-        )
-
-    def _epoch(
-        self,
-        epoch: int,
-        rows: NDArray[np.int64],
-        cache: TrunkCache,
-        optimiser: torch.optim.Optimizer,
-        show: Progress,
-    ) -> float:
-        """Train one group of places for one pass over its photos; return the mean loss."""
-        group = epoch % len(self.network.classifiers)
-        members = self.network.classifiers.members[group].numpy()
-        local = np.full(len(self.places), -1, dtype=np.int64)
-        local[members] = np.arange(len(members))
-        rows = rows[local[self.places.labels[rows]] >= 0]
-        generator = np.random.default_rng((self.spec.seed, epoch))
-        chosen = rows[epoch_rows(self.places.labels[rows], self.spec.sampler, generator)]
-        batches = split_batches(chosen, self.spec.batch)
-        self.network.train()
-        self.losses[group].set_epoch(epoch)
-        total = 0.0
-        for step, (batch, maps) in enumerate(self._maps(batches, cache, generator)):
-            self._set_rates(optimiser, epoch + step / len(batches))
-            labels = torch.from_numpy(local[self.places.labels[batch]])
-            cosines = self.network.classifiers(self.network.describe(maps), group)
-            loss: Tensor = self.losses[group](cosines, labels)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            total += float(loss.detach()) * len(batch)
-            show(epoch * len(batches) + step + 1, self.spec.epochs * len(batches))
-        return total / max(1, len(chosen))
-
-    def _maps(
-        self,
-        batches: list[NDArray[np.int64]],
-        cache: TrunkCache,
-        generator: np.random.Generator,
-    ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-        """The trunk's maps of each batch: from the cache, or from freshly cropped photos."""
-        if self.spec.cached:
-            for batch in batches:
-                views = generator.integers(self.spec.views, size=len(batch))
-                yield batch, cache.batch(batch, views)
+        if on_validated is None or recall is None:
             return
-        draws = torch.Generator().manual_seed(int(generator.integers(2**62)))
-        for batch in batches:
-            for part in load_batches(
-                self.paths, self.network.image_size, batch=len(batch), rows=batch.tolist()
-            ):
-                pixels = part.pixels
-                if self.spec.augment:
-                    pixels = random_views(pixels, draws, flip=self.spec.flip)
-                yield np.array(part.rows), self.network.backbone.trunk(pixels)
+        kept = np.ones(len(self.photos), bool)
+        kept[rows] = False
+        known = replace(places, labels=places.labels[kept])
+        home = network.device
+        network.cpu()
+        on_validated(Validated(network, self.photos[kept], known, self.photos[rows], recall))
+        network.to(home)
 
-    def _set_rates(self, optimiser: torch.optim.Optimizer, epoch: float) -> None:
-        """Half a cosine from the peak to nothing, after half an epoch of warm-up."""
-        share = 0.5 * (1 + math.cos(math.pi * epoch / max(1, self.spec.epochs)))
-        for group in optimiser.param_groups:
-            group["lr"] = group["peak"] * share * min(1.0, (epoch + 0.05) / 0.5)
+    def _write_once(self, ranks: Ranks, rows: Ints) -> None:
+        if ranks.first:
+            self.photos[rows].write(self.run / "validation.parquet")
 
-    def _log(self, epoch: int, loss: float, seconds: float) -> None:
-        if not math.isfinite(loss):
-            raise PlaceError(f"the loss became {loss} in epoch {epoch}; lower lr or lr_classifier")
-        group = epoch % len(self.losses)
-        effect = self.losses[group].describe()
-        line = {
-            "epoch": epoch,
-            "group": group,
-            "loss": round(loss, 6),
-            "seconds": round(seconds, 3),
-            "sampler": self.spec.sampler,
-            "weights": [round(edge, 4) for edge in effect.weights],
-            "offsets": [round(edge, 4) for edge in effect.offsets],
-        }
-        with (self.run / "log.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
+    def _leave(self, network: PlaceNetwork, places: Places, skipped: tuple[Skipped, ...]) -> None:
+        listed = [vars(one) for one in skipped]
+        with whole_file(self.run / "skipped.json", RunError) as draft:
+            draft.write_text(json.dumps(listed, indent=1))
+        save_checkpoint(
+            self.run / "model.safetensors", network, self.recipe.as_dict(), places.columns()
+        )

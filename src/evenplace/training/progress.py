@@ -1,7 +1,15 @@
-"""What a stopped run needs to go on: weights, optimiser, epoch. Tensors only, written whole."""
+"""What a stopped run needs to go on: weights, optimiser, position. Tensors only, written whole.
+
+Rank 0 keeps the network in progress.safetensors; with several ranks each keeps its shards of the
+classifiers in a file of its own, named after the moment, and rank 0 writes last: whatever it
+names is there.
+"""
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +20,41 @@ from torch import Tensor, nn
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.places.table import Places
+from evenplace.training.average import Average
+from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
 
 _NAME = "progress.safetensors"
+
+
+@dataclass
+class Position:
+    """How far a run has come: the next step, and what the epoch has summed up so far."""
+
+    epoch: int = 0
+    round: int = 0
+    step: int = 0
+    total: float = 0.0  # of losses times photos, this epoch
+    seen: int = 0  # photos of this epoch
+    losses: list[float] = field(default_factory=list)  # of whole epochs
+    recalls: list[dict[str, Any]] = field(default_factory=list)  # on held-out photos
+    averaged: int = 0
+    ranks: int = 1
+
+    @property
+    def moment(self) -> str:
+        return f"{self.epoch}-{self.round}-{self.step}"
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that changes in a run."""
+
+    network: nn.Module
+    shards: Mapping[str, nn.Parameter]
+    optimiser: torch.optim.Optimizer
+    average: Average
+    ranks: Ranks
 
 
 def claim_run(run: Path, recipe: Recipe, places: Places) -> None:
@@ -34,42 +74,86 @@ def claim_run(run: Path, recipe: Recipe, places: Places) -> None:
     places.write(run / "places.parquet")
 
 
-def save_progress(
-    run: Path, network: nn.Module, optimiser: torch.optim.Optimizer, epoch: int, losses: list[float]
-) -> None:
-    """Keep everything the next epoch depends on, replacing the last one in a single step."""
-    tensors = {f"network.{n}": t.contiguous() for n, t in network.state_dict().items()}
-    for index, state in optimiser.state_dict()["state"].items():
-        for name, value in state.items():
-            tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value).contiguous()
-    with whole_file(run / _NAME, RunError) as draft:
-        save_file(tensors, draft, {"epoch": str(epoch), "losses": json.dumps(losses)})
+def has_progress(run: Path) -> bool:
+    """Whether there is something to go on with."""
+    return (run / _NAME).exists()
 
 
-def load_progress(
-    run: Path, network: nn.Module, optimiser: torch.optim.Optimizer
-) -> tuple[int, list[float]]:
-    """Take up a stopped run: the next epoch, and the losses so far (0 and none if it is new)."""
-    if not (run / _NAME).exists():
-        return 0, []
-    with safe_open(run / _NAME, framework="pt") as file:
-        head = file.metadata()
+def save_progress(run: Path, state: State, position: Position) -> None:
+    """Keep everything the next step depends on, replacing the last one in a single move."""
+    position.ranks, position.averaged = state.ranks.count, state.average.count
+    own = {name: one.detach() for name, one in state.shards.items()} | _moments(state)
+    if not state.ranks.first:
+        _write(run / _rank_file(state.ranks, position), own, position)
+    state.ranks.wait()
+    if state.ranks.first:
+        whole = {f"network.{n}": t for n, t in state.network.state_dict().items()}
+        _write(run / _NAME, own | whole, position)
+    state.ranks.wait()
+    for old in run.glob(f"progress-{state.ranks.rank}-*.safetensors"):
+        if old.name != _rank_file(state.ranks, position):
+            old.unlink(missing_ok=True)
+
+
+def load_progress(run: Path, state: State) -> Position:
+    """Take up a stopped run where it was; at the very beginning if it is new."""
+    if not has_progress(run):
+        return Position()
+    whole, position = _read(run / _NAME)
+    if position.ranks != state.ranks.count:
+        raise RunError(
+            f"{run} was begun with {position.ranks} process(es) and this is one of "
+            f"{state.ranks.count}; go on with as many"
+        )
+    own = whole if state.ranks.first else _read(run / _rank_file(state.ranks, position))[0]
+    state.network.load_state_dict(_under("network.", whole))
+    with torch.no_grad():
+        for name, one in state.shards.items():
+            one.copy_(own[name])
+        for name, mean in _under("average.", own).items():
+            state.average.shadow[name].copy_(mean)
+    state.average.count = position.averaged
+    tree = state.optimiser.state_dict()
+    tree["state"] = _optimiser_state(own)
+    state.optimiser.load_state_dict(tree)
+    return position
+
+
+def _moments(state: State) -> dict[str, Tensor]:
+    tensors = {f"average.{n}": t for n, t in state.average.shadow.items()}
+    for index, values in state.optimiser.state_dict()["state"].items():
+        for name, value in values.items():
+            if value is not None:
+                tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
+    return tensors
+
+
+def _rank_file(ranks: Ranks, position: Position) -> str:
+    return f"progress-{ranks.rank}-{position.moment}.safetensors"
+
+
+def _write(path: Path, tensors: dict[str, Tensor], position: Position) -> None:
+    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with whole_file(path, RunError) as draft:
+        save_file(flat, draft, {"position": json.dumps(asdict(position))})
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
+    if not path.exists():
+        raise RunError(f"{path} is missing, so the run cannot go on; delete its folder and begin")
+    with safe_open(path, framework="pt") as file:
+        head: dict[str, Any] = json.loads(file.metadata()["position"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    prefix = "network."
-    network.load_state_dict(
-        {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}
-    )
-    whole = optimiser.state_dict()
-    whole["state"] = _optimiser_state(tensors)
-    optimiser.load_state_dict(whole)
-    return int(head["epoch"]), list(json.loads(head["losses"]))
+    return tensors, Position(**head)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}
 
 
 def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
     state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        kind, _, rest = name.partition(".")
-        if kind == "optimiser":
-            index, _, key = rest.partition(".")
-            state.setdefault(int(index), {})[key] = tensor
+    for name, tensor in _under("optimiser.", tensors).items():
+        index, _, key = name.partition(".")
+        state.setdefault(int(index), {})[key] = tensor
     return state

@@ -1,7 +1,8 @@
 """A recipe: every choice that makes a model and its search, as a TOML file a person can read.
 
     [network] which network    [places] how the map is cut    [loss] what training rewards
-    [training] how long, with which photos    [search] how a query is answered
+    [training] how long, with which photos    [mining] which of them meet in a batch
+    [search] how a query is answered
 
 Tables and frozen dataclasses mirror each other; a key nobody knows is an error that names the
 nearest one.
@@ -18,62 +19,30 @@ from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.models.network import NetworkSpec
+from evenplace.training.specs import (
+    SAMPLERS,
+    LossSpec,
+    MiningSpec,
+    PlacesSpec,
+    SearchSpec,
+    TrainingSpec,
+)
 
-SAMPLERS = ("photo", "place", "sqrt")
 PRESETS = ("recommended", "paper")
-
-
-@dataclass(frozen=True)
-class PlacesSpec:
-    """Eq. 1: square cells of `cell` metres; groups of N x N interleaved cells, one softmax each."""
-
-    cell: float = 20.0
-    min_photos: int = 1
-    groups: int = 1
-
-
-@dataclass(frozen=True)
-class LossSpec:
-    """A loss by name; every other key of the table is handed to it."""
-
-    name: str = "cross-entropy"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TrainingSpec:
-    """How the network is trained.  views: how often each photo is seen through another crop."""
-
-    epochs: int = 10
-    batch: int = 64
-    lr: float = 1e-4
-    lr_classifier: float = 1e-2
-    weight_decay: float = 0.0
-    sampler: str = "photo"
-    views: int = 2
-    cached: bool = True
-    augment: bool = True
-    flip: bool = False
-    start: str = "principal"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise unknown_name("sampler", self.sampler, SAMPLERS)
-        if self.start not in ("principal", "random"):
-            raise unknown_name("start", self.start, ("principal", "random"))
-        for name, least in (("epochs", 0), ("batch", 1), ("views", 1)):
-            if getattr(self, name) < least:
-                raise SettingError(f"{name}={getattr(self, name)} must be at least {least}")
-
-
-@dataclass(frozen=True)
-class SearchSpec:
-    """How a query is answered: places kept by the classifier, and what ranks their photos."""
-
-    shortlist: int = 20
-    rerank: str = "l2"
-    confidence: str = "mass"
+__all__ = [
+    "PRESETS",
+    "SAMPLERS",
+    "LossSpec",
+    "MiningSpec",
+    "PlacesSpec",
+    "Recipe",
+    "SearchSpec",
+    "TrainingSpec",
+    "find_recipe",
+    "parse_settings",
+    "read_recipe",
+    "recipe_names",
+]
 
 
 @dataclass(frozen=True)
@@ -85,6 +54,7 @@ class Recipe:
     places: PlacesSpec = field(default_factory=PlacesSpec)
     loss: LossSpec = field(default_factory=LossSpec)
     training: TrainingSpec = field(default_factory=TrainingSpec)
+    mining: MiningSpec = field(default_factory=MiningSpec)
     search: SearchSpec = field(default_factory=SearchSpec)
 
     def changed(self, settings: Iterable[str]) -> "Recipe":
@@ -139,6 +109,7 @@ _TABLES: dict[str, type[Any]] = {
     "network": NetworkSpec,
     "places": PlacesSpec,
     "training": TrainingSpec,
+    "mining": MiningSpec,
     "search": SearchSpec,
 }
 

@@ -3,6 +3,8 @@
 A random projection throws away what ImageNet taught and a few epochs on a small city do not
 bring it back; starting from the principal axes keeps it, and a prototype at the mean of its
 photos is a nearest-mean classifier before the first step.
+
+    N photos · C places · D descriptor
 """
 
 import numpy as np
@@ -11,22 +13,24 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.models.aggregators import Aggregator
+from evenplace.models.initialise import fit_aggregator
 from evenplace.models.network import PlaceNetwork
-from evenplace.training.cache import TrunkCache
+from evenplace.places.table import Places
+from evenplace.training.source import PhotoSource
 
 _CHUNK = 256
 _ENOUGH_FOR_PCA = 20_000
+_ENOUGH_FOR_CLUSTERS = 200
 
 
 @torch.no_grad()
 def start_from_frozen(
-    network: PlaceNetwork, cache: TrunkCache, rows: NDArray[np.int64], labels: NDArray[np.int64]
+    network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64], labels: NDArray[np.int64]
 ) -> None:
     """Set projection and prototypes from the photos.  rows, labels: (N,) photos with a place."""
     network.eval()
-    pooled = torch.cat(
-        [network.pooled(cache.plain(rows[i : i + _CHUNK])) for i in range(0, len(rows), _CHUNK)]
-    )  # (N, channels)
+    pooled = source.pooled(rows, _CHUNK)  # (N, channels)
     step = max(1, len(pooled) // _ENOUGH_FOR_PCA)
     network.project_onto_principal_axes(pooled[::step])
     descriptors = F.normalize(network.projection(pooled), dim=1)
@@ -35,7 +39,24 @@ def start_from_frozen(
     )
 
 
+def fit_if_needed(network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64]) -> None:
+    """Clusters and tokens start from photos, whatever else starts at random."""
+    if type(network.aggregator).fit is not Aggregator.fit:
+        some = rows[:: max(1, len(rows) // _ENOUGH_FOR_CLUSTERS)]
+        fit_aggregator(network, [source.paths[row] for row in some])
+
+
+@torch.no_grad()
+def set_place_means(
+    network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64], places: Places
+) -> None:
+    """Leave each place at the mean of its photos, where training made no prototypes."""
+    found = torch.from_numpy(source.look(rows))
+    means = place_means(found, torch.from_numpy(places.labels[rows]), len(places))
+    network.classifiers.set_prototypes(means)
+
+
 def place_means(descriptors: Tensor, labels: Tensor, places: int) -> Tensor:
     """Sum of each place's unit descriptors; only its direction is used.  -> (C, D)."""
     sums = torch.zeros(places, descriptors.shape[1], dtype=descriptors.dtype)
-    return sums.index_add_(0, labels, descriptors)
+    return sums.index_add_(0, labels, descriptors.cpu())

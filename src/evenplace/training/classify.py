@@ -1,0 +1,253 @@
+"""Training by classification: one group of places an epoch, two views, or several levels.
+
+B batch · C places · L levels · G groups
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from evenplace.models.classifiers import GroupClassifiers
+from evenplace.models.levels import LevelClassifiers
+from evenplace.places import FocalGrid
+from evenplace.training.batches import epoch_rows, split_batches
+from evenplace.training.heads import SoftmaxHeads
+from evenplace.training.objective import Scene, effect_of
+from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
+from evenplace.training.steps import Step, plain_step
+
+Ints = NDArray[np.int64]
+
+
+def attach_groups(scene: Scene) -> GroupClassifiers:
+    """Give each place a prototype: random, or where its photos are before the first step."""
+    torch.manual_seed(scene.recipe.training.seed)  # the prototypes' and a projection's first values
+    scene.network.attach_places(torch.from_numpy(scene.places.groups.astype(np.int64)))
+    begin_at_photos(scene)
+    assert isinstance(scene.network.classifiers, GroupClassifiers)
+    return scene.network.classifiers
+
+
+def begin_at_photos(scene: Scene) -> None:
+    """Start clusters, projection and prototypes from the photos, unless a run is taken up."""
+    if not scene.fresh:
+        return
+    fit_if_needed(scene.network, scene.source, scene.rows)
+    if scene.recipe.training.start == "principal":
+        start_from_frozen(scene.network, scene.source, scene.rows, scene.places.labels[scene.rows])
+
+
+class SoftmaxObjective:
+    """One softmax a group of places, the groups in turn, an epoch each (CosPlace, D&C, DAPR)."""
+
+    rounds, regions = 1, False
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.network = scene, scene.network
+        self.sharded = scene.ranks.count > 1
+        classifiers = attach_groups(scene)
+        self.members = [rows.numpy() for rows in classifiers.members]
+        self.losses = [scene.loss(scene.places.counts[rows]) for rows in self.members]
+        self.heads = SoftmaxHeads(classifiers, scene.ranks, scene.device)
+        scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+
+    def begin(self, epoch: int) -> bool:
+        self.losses[epoch % len(self.losses)].set_epoch(epoch)
+        return False
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        spec, places = self.scene.recipe.training, self.scene.places
+        head = epoch % len(self.members)
+        local = numbering(self.members[head], len(places))
+        rows = self.scene.rows
+        rows = rows[local[places.labels[rows]] >= 0]
+        dice = self.scene.dice(epoch)
+        size = spec.steps * spec.batch or None
+        chosen = rows[epoch_rows(places.labels[rows], spec.sampler, dice, size)]
+        return [
+            plain_step(part, local[places.labels[part]], self.scene.views(len(part), dice), head)
+            for part in split_batches(chosen, spec.batch)
+        ]
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        heads = np.unique(step.heads)
+        if len(heads) == 1:
+            return self._loss(descriptors, labels, int(heads[0]))
+        parts = []
+        for head in heads.tolist():
+            rows = torch.from_numpy(np.flatnonzero(step.heads == head)).to(descriptors.device)
+            parts.append(self._loss(descriptors[rows], labels[rows], head))
+        return torch.stack(parts).sum()
+
+    def _loss(self, descriptors: Tensor, labels: Tensor, head: int) -> Tensor:
+        cosines, columns = self.heads.cosines(descriptors, head)
+        if columns is None:
+            loss: Tensor = self.losses[head](cosines, labels)
+            return loss
+        return self.losses[head](cosines, labels, columns)  # type: ignore[no-any-return]
+
+    def parameters(self) -> list[nn.Parameter]:
+        return self.heads.prototypes
+
+    def shards(self) -> Mapping[str, nn.Parameter]:
+        return self.heads.shards()
+
+    def effect(self, epoch: int) -> dict[str, Any]:
+        head = epoch % len(self.losses)
+        return {"group": head, **effect_of(self.losses[head])}
+
+    def finish(self) -> None:
+        self.heads.collect()
+
+
+class FocalObjective(SoftmaxObjective):
+    """EigenPlaces: each step half photos that look across the street, half along it.
+
+    The two partitions share nothing but the network; their classifiers are thrown away in the
+    end, and a place of the run is a cell whose prototype is its photos' mean.
+    """
+
+    def __init__(
+        self, scene: Scene, views: tuple[tuple[Ints, NDArray[np.int32], Ints], ...]
+    ) -> None:
+        self.scene, self.network = scene, scene.network
+        self.sharded = scene.ranks.count > 1
+        attach_groups(scene)
+        scene.network.classifiers.requires_grad_(False)
+        self.labels = [labels for labels, _, _ in views]  # (N,) each, -1 where a photo looks away
+        groups, shifts = [], [0]
+        for _, group, _ in views:
+            groups.append(np.unique(group, return_inverse=True)[1] + shifts[-1])
+            shifts.append(shifts[-1] + len(np.unique(group)))
+        self.shifts = shifts
+        counts = np.concatenate([count for _, _, count in views])
+        own = GroupClassifiers(torch.from_numpy(np.concatenate(groups)), scene.network.dim)
+        self.members = [rows.numpy() for rows in own.members]
+        self.starts = np.cumsum([0, *(len(count) for _, _, count in views)])
+        self.losses = [scene.loss(counts[rows]) for rows in self.members]
+        self.heads = SoftmaxHeads(own, scene.ranks, scene.device)
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        dice = self.scene.dice(epoch)
+        halves = [self._half(view, epoch, dice) for view in range(len(self.labels))]
+        return [_join([half[at % len(half)] for half in halves if half])
+                for at in range(max(map(len, halves)))]  # fmt: skip
+
+    def _half(self, view: int, epoch: int, dice: np.random.Generator) -> list[Step]:
+        spec = self.scene.recipe.training
+        heads = range(self.shifts[view], self.shifts[view + 1])
+        if not len(heads):
+            return []
+        head = heads[epoch % len(heads)]
+        local = numbering(self.members[head], int(self.starts[-1]))
+        labels = self.labels[view]
+        rows = self.scene.rows
+        rows = rows[labels[rows] >= 0]
+        own = local[labels[rows] + self.starts[view]]
+        rows, own = rows[own >= 0], own[own >= 0]
+        half = max(1, spec.batch // 2)
+        chosen = epoch_rows(own, spec.sampler, dice, spec.steps * half or None)
+        return [
+            plain_step(rows[part], own[part], self.scene.views(len(part), dice), head)
+            for part in split_batches(chosen, half)
+        ]
+
+    def shards(self) -> Mapping[str, nn.Parameter]:
+        return {f"shard.{number}": one for number, one in enumerate(self.heads.prototypes)}
+
+    def finish(self) -> None:
+        set_place_means(self.network, self.scene.source, self.scene.rows, self.scene.places)
+
+
+def focal_objective(scene: Scene) -> FocalObjective:
+    """Cut the two views of EigenPlaces out of the photos that train."""
+    spec, rows = scene.recipe.places, scene.rows
+    views = []
+    for view in ("lateral", "frontal"):
+        rule = FocalGrid(
+            view,
+            cell=spec.cell,
+            groups=spec.groups,
+            min_photos=spec.min_photos,
+            tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
+        )
+        cut = rule.partition(scene.photos[rows])
+        labels = np.full(len(scene.photos), -1, np.int64)
+        labels[rows] = cut.labels
+        views.append((labels, cut.groups, cut.counts))
+    return FocalObjective(scene, tuple(views))
+
+
+class LevelObjective(SoftmaxObjective):
+    """One softmax a partition, all of them in every step (HGE, CPlaNet)."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.network = scene, scene.network
+        self.sharded = False  # every rank holds all levels: coarse ones are few
+        torch.manual_seed(scene.recipe.training.seed)
+        self.parents = place_parents(scene)  # (L, C)
+        combine = "product" if scene.recipe.places.rule == "hierarchy" else "sum"
+        scene.network.attach_levels(torch.from_numpy(self.parents), combine)
+        levels = scene.network.classifiers
+        assert isinstance(levels, LevelClassifiers)
+        self.levels = levels.to(scene.device)
+        begin_at_photos(scene)
+        self.losses = [
+            scene.loss(np.bincount(row, scene.places.counts).astype(np.int64))
+            for row in self.parents
+        ]
+        scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        spec, labels = self.scene.recipe.training, self.scene.places.labels
+        rows, dice = self.scene.rows, self.scene.dice(epoch)
+        chosen = rows[epoch_rows(labels[rows], spec.sampler, dice, spec.steps * spec.batch or None)]
+        return [
+            plain_step(part, labels[part], self.scene.views(len(part), dice))
+            for part in split_batches(chosen, spec.batch)
+        ]
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        own = self.levels.parents[:, labels]
+        parts = [
+            loss(self.levels(descriptors, level), own[level])
+            for level, loss in enumerate(self.losses)
+        ]
+        return torch.stack(parts).sum()
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.levels.parameters())
+
+    def shards(self) -> Mapping[str, nn.Parameter]:
+        return {}
+
+    def finish(self) -> None:
+        """The levels are in the network, and say for themselves what a place scores."""
+
+
+def place_parents(scene: Scene) -> Ints:
+    """The class of each place at each level, classes without photos left out.  -> (L, C)."""
+    places = scene.places
+    if scene.recipe.places.rule == "intersection":
+        table = places.ids.T
+    else:
+        coarse = [places.extra[name] for name in sorted(places.extra) if name.startswith("level")]
+        table = np.stack([*coarse, np.arange(len(places))])
+    return np.stack([np.unique(row, return_inverse=True)[1] for row in table]).astype(np.int64)
+
+
+def numbering(members: Ints, places: int) -> Ints:
+    """Which row of its group each place is, -1 for places of other groups.  -> (C,)."""
+    local = np.full(places, -1, np.int64)
+    local[members] = np.arange(len(members))
+    return local
+
+
+def _join(steps: list[Step]) -> Step:
+    parts = [np.concatenate([getattr(s, name) for s in steps]) for name in
+             ("rows", "views", "labels", "heads")]  # fmt: skip
+    return Step(*parts)

@@ -1,0 +1,112 @@
+"""Training by comparing photos: P places times K photos a batch, or cliques of similar places.
+
+B batch · C places · P places a batch · K photos of each
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from evenplace.training.batches import epoch_bunches
+from evenplace.training.classify import attach_groups
+from evenplace.training.cliques import clique_batch, place_centres
+from evenplace.training.objective import Scene, effect_of
+from evenplace.training.start import set_place_means
+from evenplace.training.steps import Step, plain_step
+
+Ints = NDArray[np.int64]
+
+
+class PairObjective:
+    """A loss over the pairs of a batch; the classifiers are place means, made in the end.
+
+    The prior is taken anew at each epoch, as the paper does for pairs: from the photos that are
+    in training then, which are fewer once some have turned out unreadable.
+    """
+
+    rounds, regions, sharded = 1, False, False
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.labels = scene, scene.places.labels
+        attach_groups(scene)
+        scene.network.classifiers.requires_grad_(False)
+        self.loss = scene.loss(self.counts())
+
+    def counts(self) -> Ints:
+        """Photos per place, of those in training now.  -> (C,)."""
+        labels = self.labels[self.scene.rows]
+        return np.bincount(labels, minlength=len(self.scene.places)).astype(np.int64)
+
+    def begin(self, epoch: int) -> bool:
+        self.loss.update_counts(torch.from_numpy(self.counts()))
+        self.loss.set_epoch(epoch)
+        return False
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        return self._steps(self._bunches(self.scene.dice(epoch)), self.scene.dice(epoch + 10**6))
+
+    def _bunches(self, dice: np.random.Generator) -> list[list[Ints]]:
+        """Batches of bunches: the photos of P places each."""
+        spec, rows = self.scene.recipe.training, self.scene.rows
+        size = max(2, spec.batch // spec.photos_per_place)
+        wanted = spec.steps * size or None
+        found = epoch_bunches(self.labels[rows], spec.sampler, dice, spec.photos_per_place, wanted)
+        parts = np.array_split(np.arange(len(found)), max(1, round(len(found) / size)))
+        return [[rows[found[at]] for at in part] for part in parts]
+
+    def _steps(self, batches: list[list[Ints]], dice: np.random.Generator) -> list[Step]:
+        rows = [np.concatenate(bunches) for bunches in batches]
+        return [plain_step(one, self.labels[one], self.scene.views(len(one), dice)) for one in rows]
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        loss: Tensor = self.loss(descriptors, labels)
+        return loss
+
+    def parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def shards(self) -> Mapping[str, nn.Parameter]:
+        return {}
+
+    def effect(self, epoch: int) -> dict[str, Any]:
+        return effect_of(self.loss)
+
+    def finish(self) -> None:
+        scene = self.scene
+        set_place_means(scene.network, scene.source, scene.rows, scene.places)
+
+
+class CliqueObjective(PairObjective):
+    """CliqueMining (Izquierdo and Civera, 2024): every other batch is of places that look alike.
+
+    The other batches are the usual ones, each place once; the authors add the losses of one
+    batch of each kind, and taking turns gives the same gradient in two steps.
+    """
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        spec, mining = self.scene.recipe.training, self.scene.recipe.mining
+        dice, rows = self.scene.dice(epoch), self.scene.rows
+        size = max(2, spec.batch // spec.photos_per_place)
+        found = epoch_bunches(self.labels[rows], "place", dice, spec.photos_per_place)
+        usual = [[rows[one] for one in found[i : i + size]] for i in range(0, len(found), size)]
+        usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
+        centres = place_centres(self.scene.source.look(rows), self.labels[rows])
+        positions = self.scene.photos.positions[rows]
+        batches: list[list[Ints]] = []
+        for batch in usual:
+            cliques = clique_batch(
+                centres,
+                positions,
+                self.labels[rows],
+                dice,
+                places=size,
+                bunch=spec.photos_per_place,
+                alike=mining.alike,
+                reach=mining.reach,
+            )
+            batches += [batch, [rows[one] for one in cliques]]
+        return self._steps(batches[: spec.steps or None], dice)

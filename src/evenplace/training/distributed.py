@@ -1,0 +1,120 @@
+"""Several processes, one training: who am I, and how do rows of all of us come together.
+
+`torchrun` starts the processes and tells each its rank; without it there is one, and every
+function here does nothing at no cost.
+
+    b this rank's rows · B all ranks' · D columns
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    count: int = 1
+    local: int = 0  # the rank on this machine
+    group: "dist.ProcessGroup | None" = None
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes what is written once."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Go on when all ranks are here."""
+        if self.group is not None:
+            dist.barrier(self.group)
+
+    def edges(self, rows: int) -> tuple[int, int]:
+        """Where this rank's part of so many rows begins and ends; parts differ by one at most."""
+        return rows * self.rank // self.count, rows * (self.rank + 1) // self.count
+
+    def gather(self, rows: Tensor, *, sharded: bool = False) -> Tensor:
+        """Put the rows of all ranks under each other, on every rank, differentiably.
+
+        A row's gradient comes back times the number of ranks, because DistributedDataParallel
+        will divide by it.  sharded: each rank's loss sees only its own columns, so that gradients
+        are summed over the ranks first; otherwise every rank computes the whole loss.
+        """
+        if self.group is None:
+            return rows
+        gathered: Tensor = _Gather.apply(rows, self.group, sharded)  # type: ignore[no-untyped-call]
+        return gathered
+
+    def gather_array(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The same for numbers that nobody differentiates."""
+        if self.group is None:
+            return rows
+        device = "cuda" if dist.get_backend(self.group) == "nccl" else "cpu"
+        return _gather_rows(torch.from_numpy(rows).to(device), self.group).cpu().numpy()
+
+    def leave(self) -> None:
+        """Say good-bye to the other ranks."""
+        if self.group is not None:
+            dist.destroy_process_group()
+
+
+def join_ranks(device: str = "auto") -> Ranks:
+    """Join the processes that torchrun started; alone where it did not."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return Ranks()
+    cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if cuda:
+        torch.cuda.set_device(local)
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if cuda else "gloo")
+    return Ranks(dist.get_rank(), dist.get_world_size(), local, dist.group.WORLD)
+
+
+def _gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:
+    """All ranks' rows, of which each rank may have another number.  (b, ...) -> (B, ...)."""
+    ranks = dist.get_world_size(group)
+    sizes = torch.zeros(ranks, dtype=torch.int64, device=rows.device)
+    sizes[dist.get_rank(group)] = len(rows)
+    dist.all_reduce(sizes, dist.ReduceOp.SUM, group)
+    longest = int(sizes.max())
+    padded = rows.new_zeros(longest, *rows.shape[1:])
+    padded[: len(rows)] = rows
+    parts = [torch.empty_like(padded) for _ in range(ranks)]
+    dist.all_gather(parts, padded, group)
+    return torch.cat([part[:size] for part, size in zip(parts, sizes.tolist(), strict=True)])
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, group: "dist.ProcessGroup", sharded: bool) -> Tensor:
+        ctx.group, ctx.sharded, ctx.rows = group, sharded, len(rows)
+        before = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
+        before[dist.get_rank(group) + 1 :] = len(rows)
+        dist.all_reduce(before, dist.ReduceOp.SUM, group)
+        ctx.start = int(before[dist.get_rank(group)])
+        return _gather_rows(rows, group)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
+        if ctx.sharded:
+            incoming = incoming.contiguous().clone()  # autograd owns the other
+            dist.all_reduce(incoming, dist.ReduceOp.SUM, ctx.group)
+        mine = incoming[ctx.start : ctx.start + ctx.rows]
+        return mine * dist.get_world_size(ctx.group), None, None
+
+
+def gather_mask(kept: NDArray[np.bool_], ranks: Ranks) -> NDArray[np.bool_]:
+    """Which photos of the whole batch could be read, from what each rank found of its part."""
+    whole: NDArray[np.bool_] = ranks.gather_array(kept.astype(np.uint8)).astype(bool)
+    return whole

@@ -1,0 +1,200 @@
+"""Training on triplets whose negatives are looked for, and SFRS's generations of them.
+
+B batch · Q queries · T triplets · k positives · R regions of a photo · D descriptor
+"""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from evenplace.errors import PhotoError, RunError
+from evenplace.photos.files import whole_file
+from evenplace.photos.nearby import find_nearby
+from evenplace.training.compare import PairObjective
+from evenplace.training.mining import Mined, mine_triplets
+from evenplace.training.objective import Scene
+from evenplace.training.steps import Step
+
+Ints = NDArray[np.int64]
+
+
+class TripletObjective(PairObjective):
+    """NetVLAD's training: a query, its best positive, and negatives that look like it.
+
+    Descriptors age, so the choice is made anew every `refresh` queries, over all photos or over
+    a random pool of them.  What was chosen is kept in the run folder until the next checkpoint:
+    a run taken up again must not choose with later weights.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        spec, rows = scene.recipe.mining, scene.rows
+        photos = scene.photos[rows]
+        self.positives = find_nearby(photos, photos, spec.positive)
+        self.queries = np.flatnonzero(self.positives.counts > 1)  # itself is always near
+        if not len(self.queries):
+            raise PhotoError(
+                f"no photo has another within {spec.positive:g} m to learn from; "
+                "raise mining.positive or use more photos"
+            )
+        self.candidates = rows
+        asked = min(spec.queries, len(self.queries))
+        self.rounds = -(-asked // spec.refresh)
+        self.per_round = -(-asked // self.rounds)
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        kept = self.scene.run / f"mined-{epoch:04d}-{round_:03d}.npz"
+        if kept.exists():
+            mined = Mined.read(kept)
+        else:
+            mined = self._mine(epoch, round_)
+            if not len(mined):
+                raise PhotoError(
+                    f"no photo lies beyond {self.scene.recipe.mining.negative:g} m of another; "
+                    "lower mining.negative or use photos of a larger area"
+                )
+            if self.scene.ranks.first:
+                mined.write(kept)
+            self.scene.ranks.wait()
+        return self._deal(mined, self.scene.dice(epoch + 10**6 * (round_ + 1)))
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Remove what was chosen before; a checkpoint has left it behind."""
+        for kept in self.scene.run.glob("mined-*.npz"):
+            if kept.stem < f"mined-{epoch:04d}-{round_:03d}":
+                kept.unlink(missing_ok=True)
+
+    def _mine(self, epoch: int, round_: int) -> Mined:
+        spec = self.scene.recipe.mining
+        dice = self.scene.dice(epoch)
+        order = np.resize(dice.permutation(self.queries), self.rounds * self.per_round)
+        asked = order[round_ * self.per_round : (round_ + 1) * self.per_round]
+        return mine_triplets(
+            asked,
+            self.positives,
+            self.scene.photos.positions[self.candidates],
+            lambda which: self.scene.source.look(self.candidates[which]),
+            np.random.default_rng((self.scene.recipe.training.seed, epoch, round_)),
+            spec,
+        )
+
+    def _deal(self, mined: Mined, dice: np.random.Generator) -> list[Step]:
+        """Cut queries into batches; each brings its positive and its negatives along."""
+        spec = self.scene.recipe.training
+        if mined.shares is None:  # one positive is enough without a teacher
+            mined = Mined(mined.queries, mined.positives[:, :1], mined.negatives)
+        width = 1 + mined.positives.shape[1] + mined.negatives.shape[1]
+        size = max(1, spec.batch // width)
+        parts = np.array_split(np.arange(len(mined)), max(1, round(len(mined) / size)))
+        return [self._step(mined, part, dice) for part in parts[: spec.steps or None]]
+
+    def _step(self, mined: Mined, part: Ints, dice: np.random.Generator) -> Step:
+        together = np.concatenate(
+            [mined.queries[part, None], mined.positives[part], mined.negatives[part]], axis=1
+        )  # (q, 1 + k + n) of the candidates
+        rows = self.candidates[together.ravel()]
+        at = np.arange(together.size).reshape(together.shape)
+        first = 1 + mined.positives.shape[1]
+        triplets = np.stack(
+            [
+                np.broadcast_to(one, at[:, first:].shape).ravel()
+                for one in (at[:, :1], at[:, 1:2], at[:, first:])
+            ],
+            axis=1,
+        )
+        heads = np.zeros(len(rows), np.int64)
+        views = self.scene.views(len(rows), dice)
+        soft = None if mined.shares is None else at[:, :first]
+        shares = None if mined.shares is None else mined.shares[part]
+        return Step(rows, views, self.labels[rows], heads, triplets, soft, shares)
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        assert step.triplets is not None
+        chosen = torch.from_numpy(step.triplets).to(descriptors.device).T
+        loss: Tensor = self.loss(descriptors, labels, tuple(chosen))
+        return loss
+
+
+class GenerationObjective(TripletObjective):
+    """SFRS: each generation starts afresh and learns from the one before what is alike.
+
+        L = L_hard + soft_weight · CE( softmax_j(s(q, r_j) / t_g) of the teacher,
+                                       softmax_j(s(q, r_j) / t_1) of the student )
+
+    r_j are the k best positives and their halves and quarters, t the generations' temperatures.
+    The first generation has no teacher.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.first = {n: t.detach().cpu().clone() for n, t in scene.network.state_dict().items()}
+        self.length = max(1, scene.recipe.training.epochs // scene.recipe.mining.generations)
+        self.generation, self.teacher = 0, copy.deepcopy(scene.network).eval()
+        start = scene.run / "generation-0.safetensors"
+        if start.exists():
+            self.first = load_file(start)
+        elif scene.ranks.first:
+            _write(start, self.first)
+
+    def begin(self, epoch: int) -> bool:
+        super().begin(epoch)
+        self.generation = min(epoch // self.length, self.scene.recipe.mining.generations - 1)
+        self.regions = self.generation > 0
+        if not self.regions:
+            return False
+        kept = self.scene.run / f"generation-{self.generation}.safetensors"
+        begins = epoch == self.generation * self.length
+        if begins and not kept.exists() and self.scene.ranks.first:
+            _write(kept, self.scene.network.state_dict())
+        self.scene.ranks.wait()
+        self.teacher.load_state_dict(load_file(kept))
+        return begins
+
+    def restart(self) -> None:
+        """Back to where the first generation began."""
+        self.scene.network.load_state_dict(self.first)
+
+    def _mine(self, epoch: int, round_: int) -> Mined:
+        mined = super()._mine(epoch, round_)
+        if not self.regions:
+            return mined
+        spec = self.scene.recipe.mining
+        shares = self._shares(mined, spec.temperatures[self.generation % len(spec.temperatures)])
+        return Mined(mined.queries, mined.positives, mined.negatives, shares)
+
+    def _shares(self, mined: Mined, temperature: float) -> NDArray[np.float32]:
+        """How the teacher shares its belief among the positives' regions.  -> (Q, k * R)."""
+        source, own = self.scene.source, self.scene.source.network
+        source.network = self.teacher
+        try:
+            queries = source.look(self.candidates[mined.queries])  # (Q, D)
+            seen = source.look(self.candidates[mined.positives.ravel()], regions=True)
+        finally:
+            source.network = own
+        regions = seen.reshape(len(queries), -1, seen.shape[-1])  # (Q, k * R, D)
+        alike = np.einsum("qd,qrd->qr", queries, regions) / temperature
+        return F.softmax(torch.from_numpy(alike), dim=1).numpy()
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        if not self.regions:
+            return super().__call__(descriptors, labels, step)
+        hard = super().__call__(descriptors[:, 0], labels, step)
+        assert step.soft is not None
+        assert step.shares is not None
+        spec, at = self.scene.recipe.mining, torch.from_numpy(step.soft).to(descriptors.device)
+        regions = descriptors[at[:, 1:]].flatten(1, 2)  # (q, k * R, D)
+        alike = torch.einsum("qd,qrd->qr", descriptors[at[:, 0], 0], regions)
+        belief = F.log_softmax(alike / spec.temperatures[0], dim=1)
+        taught = torch.from_numpy(step.shares).to(belief)
+        return hard - spec.soft_weight * (taught * belief).sum(dim=1).mean()
+
+
+def _write(path: Path, tensors: dict[str, Tensor]) -> None:
+    with whole_file(path, RunError) as draft:
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, draft)

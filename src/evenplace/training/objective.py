@@ -1,0 +1,127 @@
+"""What training is after, whatever the method: batches in, a loss out.  The loop knows only this.
+
+    classify.py  cosines to places: groups in turn, two views, several levels
+    compare.py   photos with photos: P places x K photos, cliques of similar places
+    mined.py     triplets whose negatives are looked for, and SFRS's generations
+
+B batch · D descriptor · C places
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from evenplace.losses import PriorLoss, build_loss
+from evenplace.models.network import PlaceNetwork
+from evenplace.photos.table import Photos
+from evenplace.places.table import Places
+from evenplace.training.distributed import Ranks
+from evenplace.training.recipe import Recipe
+from evenplace.training.source import PhotoSource
+from evenplace.training.steps import Step
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an objective is made for.  rows: (n,) the photos to train on, each with a place."""
+
+    recipe: Recipe
+    network: PlaceNetwork
+    photos: Photos
+    places: Places
+    source: PhotoSource
+    ranks: Ranks
+    run: Path
+    fresh: bool = True  # no checkpoint waits to be taken up
+
+    @property
+    def rows(self) -> Ints:
+        """The photos with a place that have not been found unreadable."""
+        return np.flatnonzero((self.places.labels >= 0) & self.source.readable)
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.device
+
+    def dice(self, epoch: int) -> np.random.Generator:
+        """Every draw of an epoch comes from here, so that an epoch can be drawn again."""
+        return np.random.default_rng((self.recipe.training.seed, epoch))
+
+    def views(self, count: int, dice: np.random.Generator) -> Ints:
+        """Through which cached crop each photo is seen; nothing to draw where none is cached."""
+        if not self.recipe.training.cached:
+            return np.zeros(count, np.int64)
+        return dice.integers(self.recipe.training.views, size=count)
+
+    def loss(self, counts: Ints) -> PriorLoss:
+        """The recipe's loss over places of these counts, on the network's device."""
+        spec = self.recipe.loss
+        built = build_loss(spec.name, counts=torch.from_numpy(counts), **spec.settings)
+        return built.to(self.device)
+
+
+class Objective(Protocol):
+    """Batches of an epoch, and the loss of each."""
+
+    rounds: int  # how often batches are chosen anew within an epoch
+    regions: bool  # whether photos are described region by region
+    sharded: bool  # whether each rank's loss sees its own columns only
+
+    def begin(self, epoch: int) -> bool:
+        """Hear that an epoch begins; True asks for a fresh optimiser."""
+
+    def plan(self, epoch: int, round_: int) -> list[Step]:
+        """The batches to come, the same on every rank and whenever asked again."""
+
+    def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
+        """The loss of the whole batch's descriptors, gathered from all ranks.  (B, D) -> ()."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The classifiers', which learn at a rate of their own."""
+
+    def shards(self) -> Mapping[str, nn.Parameter]:
+        """Parameters outside the network, to be kept in checkpoints; each rank has its own."""
+
+    def effect(self, epoch: int) -> dict[str, Any]:
+        """What the log should say of weights and offsets."""
+
+    def finish(self) -> None:
+        """Leave the network with a prototype for each place."""
+
+
+def effect_of(loss: PriorLoss) -> dict[str, Any]:
+    """Weights and offsets as the log has them."""
+    found = loss.describe()
+    return {
+        "weights": [round(edge, 4) for edge in found.weights],
+        "offsets": [round(edge, 4) for edge in found.offsets],
+    }
+
+
+def build_objective(scene: Scene) -> Objective:
+    """Choose by what the loss takes, how the map is cut, and the sampler."""
+    from evenplace.losses import loss_takes
+    from evenplace.training.classify import LevelObjective, SoftmaxObjective, focal_objective
+    from evenplace.training.compare import CliqueObjective, PairObjective
+    from evenplace.training.mined import GenerationObjective, TripletObjective
+
+    recipe = scene.recipe
+    if loss_takes(recipe.loss.name) == "cosines":
+        if recipe.places.rule == "focal-grid":
+            return focal_objective(scene)
+        levels = recipe.places.rule in ("hierarchy", "intersection")
+        return LevelObjective(scene) if levels else SoftmaxObjective(scene)
+    kinds = {
+        "cliques": CliqueObjective,
+        "triplets": TripletObjective,
+        "generations": GenerationObjective,
+    }
+    return kinds.get(recipe.training.sampler, PairObjective)(scene)

@@ -1,0 +1,50 @@
+"""A recipe's [places] → the map cut into places."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evenplace.photos.table import Photos
+from evenplace.places import Grid, Intersection, KdTree, Places, Quadtree
+from evenplace.training.specs import PlacesSpec
+
+_LEVELS = (5, 2, 1)  # HGE: at most 5000, 2000 and 1000 photos a cell
+
+
+def cut_places(spec: PlacesSpec, photos: Photos) -> Places:
+    """Cut the map where the photos are, as the recipe says.
+
+    hierarchy: HGE's nested quadtrees; the places are the finest cells, and `extra["level_0"]` …
+    say which coarser ones hold each.  intersection: CPlaNet's; places are where the cells of a
+    kd-tree, a quadtree and a grid meet.  focal-grid: EigenPlaces' cells; its two views are cut
+    while training.
+    """
+    if spec.rule == "kd-tree":
+        return KdTree(spec.max_photos, spec.min_photos).partition(photos)
+    if spec.rule == "quadtree":
+        return Quadtree(spec.max_photos, spec.min_photos).partition(photos)
+    if spec.rule == "hierarchy":
+        return _hierarchy(spec, photos)
+    if spec.rule == "intersection":
+        coarse = (KdTree(spec.max_photos), Quadtree(spec.max_photos), Grid(spec.cell))
+        return Intersection(coarse, spec.min_photos).partition(photos)
+    return _grid(spec).partition(photos)
+
+
+def _grid(spec: PlacesSpec) -> Grid:
+    return Grid(
+        spec.cell,
+        spec.min_photos,
+        spec.groups,
+        heading_bins=spec.heading_bins,
+        heading_groups=spec.heading_groups,
+        groups_in_use=spec.groups_in_use or None,
+    )
+
+
+def _hierarchy(spec: PlacesSpec, photos: Photos) -> Places:
+    rule = Quadtree(spec.max_photos, spec.min_photos)
+    *coarse, fine = rule.hierarchy(photos, [times * spec.max_photos for times in _LEVELS])
+    extra = {f"level_{n}": one.locate(fine.centres) for n, one in enumerate(coarse)}
+    assert all(np.all(parents >= 0) for parents in extra.values())
+    return replace(fine, extra=extra)

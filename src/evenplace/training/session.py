@@ -1,0 +1,237 @@
+"""One fit of a network: epochs of steps, a checkpoint now and then, the best epoch remembered.
+
+Every random draw comes from (seed, epoch), so a run that was stopped and taken up again draws
+what an unbroken one would have drawn.
+
+    B batch · D descriptor
+"""
+
+import math
+import time
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from evenplace.errors import PlaceError, RunError
+from evenplace.models.describe import Progress
+from evenplace.models.network import PlaceNetwork
+from evenplace.photos.files import whole_file
+from evenplace.training.average import Average
+from evenplace.training.devices import choose_precision, loss_scaler, lower_precision
+from evenplace.training.log import RunLog
+from evenplace.training.objective import Scene, build_objective
+from evenplace.training.progress import State, load_progress, save_progress
+from evenplace.training.regions import describe_regions
+from evenplace.training.schedule import build_optimiser, set_rates
+from evenplace.training.steps import Step
+from evenplace.training.validation import HeldOut, Recall
+
+_BEST = "best.safetensors"
+
+
+class Session:
+    """A scene on its way to a fitted network."""
+
+    def __init__(self, scene: Scene, held: HeldOut | None, show: Progress) -> None:
+        self.scene, self.held, self.show = scene, held, show
+        self.spec, self.network, self.run = scene.recipe.training, scene.network, scene.run
+        self.objective = build_objective(scene)
+        self.describer = self._describer()
+        self.precision = choose_precision(self.spec.precision, scene.device)
+        self.scaler = loss_scaler(scene.device, self.precision)
+        named = [(n, p) for n, p in self.network.named_parameters() if p.requires_grad]
+        body = {n: p for n, p in named if not n.startswith("classifiers.")}
+        self.body = list(body.values())
+        heads = {f"head.{i}": p for i, p in enumerate(self.objective.parameters())}
+        self.average = Average(body | heads, self.spec.average)
+        self.state = self._state()
+        self.position = load_progress(self.run, self.state)
+        self.kept_at = time.monotonic()
+
+    def _state(self) -> State:
+        optimiser = build_optimiser(self.spec, self.body, self.objective.parameters())
+        shards = self.objective.shards()
+        return State(self.network, shards, optimiser, self.average, self.scene.ranks)
+
+    def _describer(self) -> nn.Module:
+        describer = _Describer(self.network)
+        if self.scene.ranks.group is None:
+            return describer
+        return DistributedDataParallel(describer, process_group=self.scene.ranks.group)
+
+    def fit(self, stop: int) -> None:
+        """Train up to epoch `stop`; leave the best epoch's weights, or the averaged last ones."""
+        first = self.scene.ranks.first
+        log = RunLog(self.run, self.position.epoch, self.spec.tensorboard) if first else None
+        while self.position.epoch < stop:
+            epoch, started = self.position.epoch, time.monotonic()
+            self._epoch(epoch, stop)
+            line = self._line(epoch, time.monotonic() - started)
+            if log:
+                log.write(line)
+            save_progress(self.run, self.state, self.position)
+            self._forget()
+        if log:
+            log.close()
+        self._settle()
+
+    def _epoch(self, epoch: int, stop: int) -> None:
+        """Train from the position to the end of its epoch."""
+        at = self.position
+        if self.objective.begin(epoch) and (at.round, at.step) == (0, 0):
+            self.objective.restart()  # type: ignore[attr-defined]
+            self.average.restart()
+            self.state = self._state()
+        self.network.train()
+        for round_ in range(at.round, self.objective.rounds):
+            steps = self.objective.plan(epoch, round_)
+            self._round(epoch, round_, steps, stop)
+            at.round, at.step = round_ + 1, 0
+        if at.seen == 0:
+            raise PlaceError("no photo of this epoch could be read; check the paths of the photos")
+        at.losses.append(at.total / at.seen)
+        if not math.isfinite(at.losses[-1]):
+            raise PlaceError(
+                f"the loss became {at.losses[-1]} in epoch {epoch}; lower lr or lr_classifier"
+            )
+        at.epoch, at.round, at.step, at.total, at.seen = epoch + 1, 0, 0, 0.0, 0
+        if self.held is not None:
+            self._validate()
+
+    def _round(self, epoch: int, round_: int, steps: list[Step], stop: int) -> None:
+        at, rounds = self.position, self.objective.rounds
+        seed = (self.spec.seed, epoch, round_)
+        numbers = range(at.step, len(steps))
+        source = self.scene.source.batches(steps, seed, at.step)
+        for number, (step, maps) in zip(numbers, source, strict=True):
+            set_rates(
+                self.state.optimiser, self.spec, epoch + (round_ + number / len(steps)) / rounds,
+                at.losses,
+            )  # fmt: skip
+            if len(step):
+                self._learn(step, maps, number, len(steps), seed)
+            at.step = number + 1
+            self.show((epoch * rounds + round_) * len(steps) + at.step, stop * rounds * len(steps))
+            self._keep_now_and_then(number, len(steps))
+
+    def _learn(
+        self, step: Step, maps: Tensor, number: int, count: int, seed: tuple[int, ...]
+    ) -> None:
+        """One batch: its loss, its gradient, and, at the end of an accumulation, one step."""
+        every = self.spec.accumulate
+        last = (number + 1) % every == 0 or number + 1 == count
+        holding = not last and isinstance(self.describer, DistributedDataParallel)
+        devices = [self.scene.device] if self.scene.device.type == "cuda" else []
+        with torch.random.fork_rng(devices):  # dropout's dice, the same in a run taken up again
+            torch.manual_seed(hash((*seed, number, self.scene.ranks.rank)) & (2**62 - 1))
+            if holding:
+                with self.describer.no_sync():  # type: ignore[operator]
+                    loss = self._loss(step, maps)
+                    self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
+            else:
+                loss = self._loss(step, maps)
+                if number % every == 0:
+                    self.state.optimiser.zero_grad(set_to_none=True)
+                self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
+        if last:
+            self.scaler.step(self.state.optimiser)
+            self.scaler.update()
+            self.average.update()
+        self.position.total += float(loss.detach()) * len(step)
+        self.position.seen += len(step)
+
+    def _loss(self, step: Step, maps: Tensor) -> Tensor:
+        objective, ranks = self.objective, self.scene.ranks
+        with lower_precision(self.scene.device, self.precision):
+            described = self.describer(maps, objective.regions)
+        everyone = ranks.gather(described.float(), sharded=objective.sharded)
+        labels = torch.from_numpy(step.labels).to(self.scene.device)
+        return objective(everyone, labels, step)
+
+    def _validate(self) -> None:
+        """Measure this epoch on the held-out photos, and keep its weights if it is the best."""
+        assert self.held is not None
+        at = self.position
+        with self.average.applied():
+            at.recalls.append(asdict(self.held.recall(self.scene.source)))
+            if self.best == len(at.recalls):
+                self.objective.finish()
+                if self.scene.ranks.first:
+                    with whole_file(self.run / _BEST, RunError) as draft:
+                        save_file(_plain(self.network), draft)
+
+    @property
+    def best(self) -> int:
+        """How many epochs were best on the held-out photos; all of them where nobody asked."""
+        found = [one["overall"] for one in self.position.recalls]
+        found = [value if math.isfinite(value) else -1.0 for value in found]
+        return found.index(max(found)) + 1 if found else self.position.epoch
+
+    @property
+    def recall(self) -> Recall | None:
+        """What the best epoch reached on the held-out photos."""
+        recalls = self.position.recalls
+        return Recall(**recalls[self.best - 1]) if recalls else None
+
+    def _settle(self) -> None:
+        """The weights to keep: the best epoch's, or the average, or the last."""
+        self.scene.ranks.wait()
+        if self.held is not None and (self.run / _BEST).exists():
+            self.network.load_state_dict(load_file(self.run / _BEST))
+        else:
+            self.average.keep()
+            self.objective.finish()
+        self.network.eval()
+
+    def _keep_now_and_then(self, number: int, count: int) -> None:
+        """A checkpoint whenever `checkpoint` seconds have passed, never within an accumulation."""
+        whole = (number + 1) % self.spec.accumulate == 0 and number + 1 < count
+        if not whole or not self._due():
+            return
+        save_progress(self.run, self.state, self.position)
+        self._forget()
+        self.kept_at = time.monotonic()
+
+    def _due(self) -> bool:
+        """Whether it is time; rank 0's clock is everybody's."""
+        due = time.monotonic() - self.kept_at >= self.spec.checkpoint
+        if self.scene.ranks.group is None:
+            return due
+        flag = torch.tensor([float(due)], device=self.scene.device)
+        torch.distributed.broadcast(flag, 0, self.scene.ranks.group)
+        return bool(flag.item())
+
+    def _forget(self) -> None:
+        forget = getattr(self.objective, "forget", None)
+        if forget is not None and self.scene.ranks.first:
+            forget(self.position.epoch, self.position.round)
+
+    def _line(self, epoch: int, seconds: float) -> dict[str, Any]:
+        at = self.position
+        line: dict[str, Any] = {"epoch": epoch, "group": 0, "loss": round(at.losses[-1], 6)}
+        line |= {"seconds": round(seconds, 3), "lr": self.state.optimiser.param_groups[0]["lr"]}
+        line |= {"sampler": self.spec.sampler, "skipped": len(self.scene.source.bad)}
+        line |= self.objective.effect(epoch)
+        return line | (Recall(**at.recalls[-1]).as_dict() if at.recalls else {})
+
+
+class _Describer(nn.Module):
+    """The part of the network that ranks share, without the classifiers."""
+
+    def __init__(self, network: PlaceNetwork) -> None:
+        super().__init__()
+        self.backbone, self.aggregator = network.backbone, network.aggregator
+        self.projection = network.projection
+        self._whole = [network]  # in a list, so that its classifiers are no part of this
+
+    def forward(self, maps: Tensor, regions: bool = False) -> Tensor:
+        network = self._whole[0]
+        return describe_regions(network, maps) if regions else network.describe(maps)
+
+
+def _plain(network: nn.Module) -> dict[str, Tensor]:
+    return {name: one.detach().cpu().contiguous() for name, one in network.state_dict().items()}

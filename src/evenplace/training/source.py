@@ -1,0 +1,123 @@
+"""Where a batch's pictures come from: the trunk's cache, or files decoded and cropped anew.
+
+B batch · D channels · h, w cells of the feature map
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenplace.models.loading import load_chunks
+from evenplace.models.network import PlaceNetwork
+from evenplace.photos.table import Skipped
+from evenplace.training.augment import Augmentation, augmented
+from evenplace.training.cache import TrunkCache
+from evenplace.training.distributed import Ranks, gather_mask
+from evenplace.training.regions import describe_regions
+from evenplace.training.steps import Step
+
+Ints = NDArray[np.int64]
+_CHUNK = 64
+
+
+class PhotoSource:
+    """Hands out the trunk's maps of photos, this rank's part of each batch.
+
+    A photo that cannot be decoded leaves its batch and is listed, whenever it is met.
+    """
+
+    def __init__(
+        self,
+        network: PlaceNetwork,
+        paths: Sequence[str],
+        *,
+        cache: TrunkCache | None,
+        how: Augmentation | None,
+        ranks: Ranks,
+    ) -> None:
+        self.network, self.paths, self.cache = network, paths, cache
+        self.how, self.ranks = how, ranks
+        self.bad = {one.path: one.reason for one in cache.skipped} if cache else {}
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return tuple(Skipped(path, reason) for path, reason in sorted(self.bad.items()))
+
+    @property
+    def readable(self) -> NDArray[np.bool_]:
+        """Which photos have not been found unreadable: (N,)."""
+        return np.array([path not in self.bad for path in self.paths], bool)
+
+    def batches(
+        self, steps: Sequence[Step], seed: Sequence[int], first: int = 0
+    ) -> Iterator[tuple[Step, Tensor]]:
+        """Each step from the `first` on, with the maps of this rank's part of it.
+
+        seed: tells one epoch's crops from another's.
+        """
+        steps = steps[first:]
+        if self.cache is not None:
+            for step in steps:
+                mine = step.part(self.ranks.rank, self.ranks.count)
+                maps = self.cache.batch(step.rows[mine], step.views[mine])
+                yield step, maps.to(self.network.device)
+            return
+        parts = [step.rows[step.part(self.ranks.rank, self.ranks.count)] for step in steps]
+        loaded = load_chunks(self.paths, self.network.image_size, parts)
+        zipped = zip(steps, parts, loaded, strict=True)
+        for number, (step, rows, batch) in enumerate(zipped, first):
+            self.bad |= {one.path: one.reason for one in batch.skipped}
+            kept = np.isin(rows, batch.rows)
+            pixels = batch.pixels.to(self.network.device)
+            if self.how is not None:
+                pixels = augmented(pixels, self._dice([*seed, number]), self.how)
+            yield step.only(gather_mask(kept, self.ranks)), self.network.backbone.trunk(pixels)
+
+    def look(self, rows: Ints, *, regions: bool = False) -> NDArray[np.float32]:
+        """Describe photos as they are, with the network as it is now.  -> (n, D) or (n, R, D).
+
+        Ranks share the work, and all get the whole.  A photo that cannot be read is all zero.
+        """
+        start, stop = self.ranks.edges(len(rows))
+        mine = rows[start:stop]
+        training = self.network.training
+        self.network.eval()
+        shape = (len(mine), *([9] if regions else []), self.network.dim)
+        found = np.zeros(shape, np.float32)
+        with torch.no_grad():
+            for at, maps in self._plain(mine):
+                out = (
+                    describe_regions(self.network, maps) if regions else self.network.describe(maps)
+                )
+                found[at] = out.float().cpu().numpy()
+        self.network.train(training)
+        return np.asarray(self.ranks.gather_array(found))
+
+    def pooled(self, rows: Ints, chunk: int) -> Tensor:
+        """What the projection sees of photos as they are.  -> (n, A)."""
+        with torch.no_grad():
+            return torch.cat([self.network.pooled(maps) for _, maps in self._plain(rows, chunk)])
+
+    def _plain(self, rows: Ints, chunk: int = _CHUNK) -> Iterator[tuple[Ints, Tensor]]:
+        """Which of the rows, and the trunk's maps of them."""
+        size = self.network.batch or chunk
+        chunks = [np.arange(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
+        if self.cache is not None:
+            for part in chunks:
+                yield part, self.cache.plain(rows[part]).to(self.network.device)
+            return
+        wanted = [[int(rows[at]) for at in part] for part in chunks]
+        for part, batch in zip(
+            chunks, load_chunks(self.paths, self.network.image_size, wanted), strict=True
+        ):
+            self.bad |= {one.path: one.reason for one in batch.skipped}
+            if batch.rows:
+                at = part[np.isin(rows[part], batch.rows)]
+                yield at, self.network.backbone.trunk(batch.pixels.to(self.network.device))
+
+    def _dice(self, seed: Sequence[int]) -> torch.Generator:
+        drawn = np.random.default_rng([*seed, self.ranks.rank]).integers(2**62)
+        return torch.Generator().manual_seed(int(drawn))

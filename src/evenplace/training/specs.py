@@ -1,0 +1,166 @@
+"""The tables of a recipe, as frozen dataclasses: how the map is cut, what training rewards, how.
+
+A setting outside its range is refused here, where it is written, not hours later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenplace.errors import SettingError, unknown_name
+
+EVENING = ("photo", "place", "sqrt")  # how often a place is met
+MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
+SAMPLERS = EVENING + MINED
+RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection")
+SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
+OPTIMISERS = ("adamw", "adam", "sgd")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class PlacesSpec:
+    """Eq. 1: square cells of `cell` metres; groups of N x N interleaved cells, one softmax each.
+
+    rule: other ways to cut the map; `max_photos` is for the trees, `heading_bins` for CosPlace,
+    `tolerance` (degrees) for EigenPlaces' views.  groups_in_use: 0 is all of them.
+    """
+
+    cell: float = 20.0
+    min_photos: int = 1
+    groups: int = 1
+    rule: str = "grid"
+    max_photos: int = 320
+    heading_bins: int = 1
+    heading_groups: int = 1
+    groups_in_use: int = 0
+    tolerance: float = 45.0
+
+    def __post_init__(self) -> None:
+        _known(self, "rule", RULES)
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A loss by name; every other key of the table is handed to it."""
+
+    name: str = "cross-entropy"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingSpec:
+    """How the network is trained.
+
+    sampler: how often a place is met; `cliques`, `triplets`, `generations` choose batches by
+    descriptors (`MiningSpec`).  views: how many crops of each photo are cached.  steps: batches
+    an epoch, 0 for one pass.  batch: photos, or, where the loss compares photos, places times
+    `photos_per_place`.  warmup: epochs.  average: decay of a moving average of the weights.
+    validation: share of the spots held out; refit: train again on all photos for the number of
+    epochs that was best on them.  checkpoint: seconds between two within an epoch.
+    """
+
+    epochs: int = 10
+    batch: int = 64
+    lr: float = 1e-4
+    lr_classifier: float = 1e-2
+    weight_decay: float = 0.0
+    sampler: str = "photo"
+    views: int = 2
+    cached: bool = True
+    augment: bool = True
+    flip: bool = False
+    start: str = "principal"
+    seed: int = 0
+    steps: int = 0
+    photos_per_place: int = 4
+    crop: float = 0.5
+    jitter: float = 0.4
+    hue: float = 0.0
+    randaugment: int = 0
+    optimiser: str = "adamw"
+    momentum: float = 0.9
+    schedule: str = "cosine"
+    warmup: float = 0.5
+    final: float = 0.0
+    factor: float = 0.1
+    milestones: tuple[float, ...] = ()
+    patience: int = 10
+    accumulate: int = 1
+    average: float = 0.0
+    precision: str = "auto"
+    validation: float = 0.0
+    refit: bool = True
+    checkpoint: float = 300.0
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        _known(self, "sampler", SAMPLERS)
+        _known(self, "start", ("principal", "random"))
+        _known(self, "schedule", SCHEDULES)
+        _known(self, "optimiser", OPTIMISERS)
+        _known(self, "precision", PRECISIONS)
+        least = {"epochs": 0, "batch": 1, "views": 1, "steps": 0, "photos_per_place": 2}
+        least |= {"accumulate": 1, "randaugment": 0, "patience": 1}
+        for name, smallest in least.items():
+            if getattr(self, name) < smallest:
+                raise SettingError(f"{name}={getattr(self, name)} must be at least {smallest}")
+        for name, high in (("validation", 0.9), ("average", 1.0), ("crop", 1.0), ("hue", 0.5)):
+            if not 0 <= getattr(self, name) <= high:
+                raise SettingError(f"{name}={getattr(self, name)} must lie in 0 to {high}")
+
+
+@dataclass(frozen=True)
+class MiningSpec:
+    """Which photos meet in a batch, where their descriptors decide it.
+
+    triplets: `queries` an epoch, each with its best positive within `positive` metres and
+    `negatives` of the nearest photos beyond `negative` metres, out of a random `pool` of them (0
+    is all: full mining), found anew every `refresh` queries.  generations: SFRS; each takes the
+    one before as teacher at its `temperatures`, on `positives` photos and their regions, with
+    `soft_weight`.  cliques: places are drawn around one, `alike` of them most similar to it, and
+    photos of a place lie within `reach` metres of each other.
+    """
+
+    queries: int = 5000
+    negatives: int = 10
+    positive: float = 10.0
+    negative: float = 25.0
+    pool: int = 0
+    refresh: int = 1000
+    generations: int = 4
+    positives: int = 4
+    temperatures: tuple[float, ...] = (0.07, 0.07, 0.06, 0.05)
+    soft_weight: float = 0.5
+    alike: int = 15
+    reach: float = 25.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "temperatures", tuple(self.temperatures))
+        for name in ("queries", "negatives", "refresh", "generations", "positives", "alike"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name}={getattr(self, name)} must be at least 1")
+        if not 0 < self.positive <= self.negative:
+            raise SettingError(
+                f"positive={self.positive} and negative={self.negative}: photos must count as one "
+                "place nearer than as two; use 10 and 25"
+            )
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """How a query is answered: places kept by the classifier, and what ranks their photos.
+
+    exact: rank the whole database, as retrieval without a classifier does.
+    """
+
+    shortlist: int = 20
+    rerank: str = "l2"
+    confidence: str = "mass"
+    exact: bool = False
+
+
+def _known(spec: Any, name: str, known: tuple[str, ...]) -> None:
+    if getattr(spec, name) not in known:
+        raise unknown_name(name, getattr(spec, name), known)
