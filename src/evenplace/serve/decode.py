@@ -6,7 +6,7 @@ known to be allowed.  What the decoder said is not passed on: it may quote the f
 
 import io
 
-from PIL import Image
+from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 from torch import Tensor
 
 from evenplace.errors import PhotoError
@@ -14,7 +14,15 @@ from evenplace.models.loading import picture_pixels
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
 
-FORMATS = ("JPEG", "MPO", "PNG", "WEBP")  # MPO: what some phones write as .jpg
+# The decoders a stranger may reach, named by their modules so that they are loaded.
+FORMATS = tuple(
+    decoder.format
+    for decoder in (
+        JpegImagePlugin.JpegImageFile,
+        PngImagePlugin.PngImageFile,
+        WebPImagePlugin.WebPImageFile,
+    )
+)
 MOST_SCANS = 100  # a progressive JPEG has ten; each one costs a pass over all pixels
 REMEDY = "send a JPEG, PNG or WebP"
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from evenplace.errors import EvenPlaceError
+from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.run import open_engine
 from evenplace.serve.snapshot import Snapshot
 
@@ -79,10 +79,22 @@ class Library:
         self.problem = str(error)
 
     def _open(self) -> Snapshot:
+        version = self._version()
         engine = open_engine(self._run, **self._changes)
-        if engine.model is not None:
-            engine.model.eval()
-        return Snapshot(engine, _version(self._manifest))
+        if engine.model is None:
+            raise RunError(f"{self._run} has no model to describe photos with; train it first")
+        engine.model.eval()
+        if self._version() != version:
+            raise IndexFileError(
+                f"{self._run / 'index'} changed while it was opened; wait a moment"
+            )
+        return Snapshot(engine, version)
+
+    def _version(self) -> str:
+        try:
+            return hashlib.blake2b(self._manifest.read_bytes(), digest_size=4).hexdigest()
+        except FileNotFoundError:
+            return ""  # opening will say what is missing
 
     def _look(self) -> Mark | None:
         try:
@@ -94,7 +106,3 @@ class Library:
     @property
     def _manifest(self) -> Path:
         return self._run / "index" / "manifest.json"
-
-
-def _version(manifest: Path) -> str:
-    return hashlib.blake2b(manifest.read_bytes(), digest_size=4).hexdigest()

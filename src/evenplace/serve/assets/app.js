@@ -73,7 +73,7 @@ async function start() {
   page.about = await ask("/about");
   page.cells = readCells(await ask("/map"));
   const { photos, places, tiers, tiles } = page.about;
-  byId("lead").textContent = `${plural(photos, "photo")} of ${plural(places, "place")} to compare with`;
+  byId("lead").textContent = `${plural(photos, "photo")} of ${plural(places, "place")}`;
   byId("legend").replaceChildren(...Object.keys(tiers).map((tier) => node("span", {}, mark(tier), tier)),
     node("span", { class: "soft" }, "how often a cell was photographed"));
   page.map = new CellMap(byId("map"), page.cells, { tiles, faint: true, label: "Map of the answer" });

@@ -137,8 +137,8 @@ export class CellMap {
 
   ellipse(position) {
     const { major, minor, bearing } = position.ellipse, turn = (bearing * Math.PI) / 180;
-    return Array.from({ length: 48 }, (_, step) => {
-      const angle = (2 * Math.PI * step) / 48, along = major * Math.cos(angle), across = minor * Math.sin(angle);
+    return Array.from({ length: 72 }, (_, step) => {
+      const angle = (2 * Math.PI * step) / 72, along = major * Math.cos(angle), across = minor * Math.sin(angle);
       return this.shifted(position, along * Math.sin(turn) + across * Math.cos(turn), along * Math.cos(turn) - across * Math.sin(turn));
     });
   }
