@@ -197,7 +197,7 @@ def test_a_size_that_does_not_divide_is_refused_with_the_nearest_that_does() -> 
 
 def test_a_backbone_without_weights_of_its_own_says_so() -> None:
     with pytest.raises(WeightsError, match="efficientnet-lite0"):
-        build_backbone("dinov2-base-adapters")
+        build_backbone("vgg16-caffe")
 
 
 def test_convolutions_refuse_prompt_tokens() -> None:

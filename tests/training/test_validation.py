@@ -46,7 +46,7 @@ class Looks:
         self.descriptors, self.readable = descriptors, np.ones(len(descriptors), bool)
 
     def look(self, rows: np.ndarray) -> np.ndarray:
-        return self.descriptors[rows]
+        return np.asarray(self.descriptors[rows])
 
 
 def test_recall_counts_neighbours_within_25_metres_and_skips_the_lonely() -> None:

@@ -19,19 +19,39 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, as often as needed")
     ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="another loss; low-visit-bias takes the method's own form")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cuda, mps or cpu")] = "auto",
+    dev: Annotated[
+        bool, typer.Option("--dev", help="rehearse: two steps of everything on a few photos")
+    ] = False,
 ) -> None:
-    """Train a model on photos and leave a run folder."""
+    """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
     from evenplace.photos import read_photos
     from evenplace.run import train_run
+    from evenplace.training.dev import corner, rehearsal
+    from evenplace.training.distributed import leave_ranks, rank_of_process
+    from evenplace.training.low_visit import with_loss
     from evenplace.training.recipe import find_recipe
 
-    recipe = find_recipe(method, preset).changed(settings or [])
+    recipe = find_recipe(method, preset)
+    recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])
+    recipe = rehearsal(recipe) if dev else recipe
+    found = read_photos(photos, layout)
+    chosen = corner(found) if dev else found
+    if rank_of_process():  # one process of several speaks for all
+        train_run(run, chosen, recipe, device=device)
+        leave_ranks()
+        return
     for caution in recipe.cautions():
         errors.print(f"note: {caution}", markup=False, soft_wrap=True)
-    found = read_photos(photos, layout)
     with bars() as announce:
-        trained = train_run(run, found, recipe, announce=announce)
+        trained = train_run(run, chosen, recipe, announce=announce, device=device)
+    leave_ranks()
     print_skipped(found.skipped + trained.skipped)
+    if trained.recall is not None:
+        console.print(f"held out: {trained.recall}", markup=False, soft_wrap=True)
     console.print(
         f"{recipe.name}: {trained.network.place_count} places, {len(trained.losses)} epochs, "
         f"loss {trained.losses[-1] if trained.losses else float('nan'):.3f}, "

@@ -48,6 +48,7 @@ class BackboneSpec:
     embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
     release: str = ""  # the name of its published weights in `releases`
     halvings: int = 5  # how often a convolutional network halves the sides
+    halved: tuple[int, ...] = ()  # and how often after each stage, where it may stop early
     ceils: bool = True  # an odd side is rounded up
 
     def cells(self, size: int) -> int:
@@ -101,6 +102,8 @@ class Backbone(nn.Module):
             raise SettingError("prompt tokens need a transformer; use a dinov2 backbone")
         for stage in self.stages[self.cut :]:
             maps = stage(maps)
+        if self.spec.facet == "mean":
+            return Features(maps, maps.mean(dim=(2, 3)).unsqueeze(1))
         return Features(maps)
 
     def normalise(self, photos: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ def _lite(number: int, size: int) -> BackboneSpec:
         mean=(0.498,) * 3,
         std=(0.502,) * 3,
         timm_name=f"tf_efficientnet_lite{number}",
+        widths=(32, 16, 24, 40, 80, 112, 192, 320, 1280) if number < 2 else (),
+        halved=(1, 1, 2, 3, 4, 4, 5, 5, 5),
         embedded=(package, holder) if number < 2 else None,
     )
 
@@ -60,6 +62,7 @@ def _resnet(depth: int, widths: tuple[int, ...]) -> BackboneSpec:
         assemble=resnet_stages,
         timm_name=f"resnet{depth}",
         widths=widths,
+        halved=(2, 2, 3, 4, 5),  # the stem halves twice, layer1 not at all
         release=f"resnet{depth}",
     )
 
@@ -121,7 +124,7 @@ def _table() -> dict[str, BackboneSpec]:
         table[f"dinov2-{name}-reg"] = _dinov2(channels, depth, registers=4, name=name)
     # CricaVPR: adapters in every block, which are all that trains.
     base = table["dinov2-base"]
-    table["dinov2-base-adapters"] = dataclasses.replace(base, adapters=True, cut=1, release="")
+    table["dinov2-base-adapters"] = dataclasses.replace(base, adapters=True, cut=1)
     # ImAge interpolates the positions of a model with registers as if it had none.
     table["dinov2-base-reg-offset"] = dataclasses.replace(table["dinov2-base-reg"], offset=0.1)
     return table
@@ -142,7 +145,8 @@ def build_backbone(
 
     layer: stop after this one: `layer3` of a ResNet is 3, the first block of a transformer is 0;
     a transformer that stops early has no final norm.  facet: what to read of a transformer's
-    last block, `token` or the `query`, `key` or `value` of its attention.
+    last block, `token` or the `query`, `key` or `value` of its attention; `mean` lets the mean of
+    a convolutional network's map stand in for the class token that SALAD and CricaVPR read.
     """
     spec = _stopped(name, BACKBONES.find(name), layer, facet)
     cut = min(spec.cut, spec.stages) if cut is None else cut
@@ -177,17 +181,20 @@ def fill_backbone(backbone: Backbone, tensors: dict[str, Tensor]) -> None:
     """Load ImageNet or DINOv2 weights under their publishers' names."""
     own = backbone.stages.state_dict()
     renamed = network_keys(backbone.spec, tensors)
-    missing = own.keys() - renamed.keys()
+    missing = {key for key in own.keys() - renamed.keys() if ".adapter." not in key}
     if missing:
         raise WeightsError(f"the weights lack {len(missing)} tensors such as {min(missing)}")
-    backbone.stages.load_state_dict({key: renamed[key] for key in own})
+    # Adapters join a pretrained network and start at random.
+    backbone.stages.load_state_dict({key: renamed.get(key, own[key]) for key in own})
 
 
 def _stopped(name: str, spec: BackboneSpec, layer: int | None, facet: str) -> BackboneSpec:
-    if facet != "token" and not spec.heads:
+    if facet != "token" and (facet == "mean") == bool(spec.heads):
         raise SettingError(f"{name} has no {facet} facet; use a dinov2 backbone")
     if layer is None and facet == "token":
         return spec
+    if layer is None and facet == "mean":
+        return dataclasses.replace(spec, facet=facet)
     first = 1 if spec.heads else 0
     last = len(spec.widths) - 1 - 2 * first
     if last < 0:
@@ -200,5 +207,5 @@ def _stopped(name: str, spec: BackboneSpec, layer: int | None, facet: str) -> Ba
         stages=layer + 1 + first,
         channels=spec.widths[layer],
         facet=facet,
-        halvings=max(layer, 1) + 1,  # a ResNet's stem halves twice, layer1 not at all
+        halvings=spec.halved[layer] if spec.halved else spec.halvings,
     )

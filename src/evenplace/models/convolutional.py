@@ -22,7 +22,7 @@ def efficientnet_stages(spec: BackboneSpec) -> nn.ModuleList:
     network = timm_network(spec)
     stem = nn.Sequential(network.conv_stem, network.bn1)
     head = nn.Sequential(network.conv_head, network.bn2)
-    return nn.ModuleList([stem, *network.blocks, head])
+    return nn.ModuleList([stem, *network.blocks, head][: spec.stages])
 
 
 def resnet_stages(spec: BackboneSpec) -> nn.ModuleList:

@@ -60,10 +60,13 @@ class Ranks:
         device = "cuda" if dist.get_backend(self.group) == "nccl" else "cpu"
         return _gather_rows(torch.from_numpy(rows).to(device), self.group).cpu().numpy()
 
-    def leave(self) -> None:
-        """Say good-bye to the other ranks."""
-        if self.group is not None:
-            dist.destroy_process_group()
+    def share(self, mine: dict[str, str]) -> dict[str, str]:
+        """What any rank has found, for all of them."""
+        if self.group is None:
+            return mine
+        parts: list[dict[str, str]] = [{} for _ in range(self.count)]
+        dist.all_gather_object(parts, mine, self.group)
+        return {key: value for part in parts for key, value in part.items()}
 
 
 def join_ranks(device: str = "auto") -> Ranks:
@@ -78,6 +81,17 @@ def join_ranks(device: str = "auto") -> Ranks:
     if not dist.is_initialized():
         dist.init_process_group("nccl" if cuda else "gloo")
     return Ranks(dist.get_rank(), dist.get_world_size(), local, dist.group.WORLD)
+
+
+def rank_of_process() -> int:
+    """Which of torchrun's processes this is; 0 without torchrun."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def leave_ranks() -> None:
+    """Say good-bye to the other processes, if there are any."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:

@@ -39,6 +39,8 @@ class Position:
     losses: list[float] = field(default_factory=list)  # of whole epochs
     recalls: list[dict[str, Any]] = field(default_factory=list)  # on held-out photos
     averaged: int = 0
+    bad: dict[str, str] = field(default_factory=dict)  # photos found unreadable, and why
+    known: list[str] = field(default_factory=list)  # of these, when the epoch began
     ranks: int = 1
 
     @property

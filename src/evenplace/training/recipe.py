@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
+from evenplace.losses import loss_takes
 from evenplace.models.network import NetworkSpec
 from evenplace.training.specs import (
+    EVENING,
     SAMPLERS,
+    TRIPLET_LOSSES,
     LossSpec,
     MiningSpec,
     PlacesSpec,
@@ -64,10 +67,26 @@ class Recipe:
             _put(tree, key, value)
         return Recipe.from_dict(tree)
 
+    def __post_init__(self) -> None:
+        compares = loss_takes(self.loss.name) == "descriptors"
+        if self.training.sampler not in EVENING and not compares:
+            raise SettingError(
+                f"sampler={self.training.sampler} chooses photos to compare, and {self.loss.name} "
+                f"classifies them; use one of {', '.join(EVENING)}, or a loss on descriptors"
+            )
+        mined = self.training.sampler in ("triplets", "generations")
+        if mined and self.loss.name not in TRIPLET_LOSSES:
+            raise SettingError(
+                f"sampler={self.training.sampler} hands out triplets, which {self.loss.name} "
+                f"does not take; use one of {', '.join(TRIPLET_LOSSES)}"
+            )
+
     def cautions(self) -> list[str]:
         """What a reader of the results should know: settings that work against each other."""
-        prior = [name for name in ("beta", "kappa", "tau") if self.loss.settings.get(name)]
-        if self.training.sampler != "photo" and prior:
+        compares = loss_takes(self.loss.name) == "descriptors"
+        names = ("beta", "kappa") if compares else ("beta", "kappa", "tau")
+        prior = [name for name in names if self.loss.settings.get(name)]
+        if self.training.sampler in ("place", "sqrt", "cliques") and prior:
             return [
                 f"the sampler {self.training.sampler!r} already evens out how often places are met "
                 f"and {self.loss.name} corrects for it again ({', '.join(prior)}); "

@@ -50,6 +50,9 @@ class Session:
         self.average = Average(body | heads, self.spec.average)
         self.state = self._state()
         self.position = load_progress(self.run, self.state)
+        if not scene.fresh:
+            scene.source.bad |= self.position.bad
+            scene.source.known |= set(self.position.known)
         self.kept_at = time.monotonic()
 
     def _state(self) -> State:
@@ -73,8 +76,7 @@ class Session:
             line = self._line(epoch, time.monotonic() - started)
             if log:
                 log.write(line)
-            save_progress(self.run, self.state, self.position)
-            self._forget()
+            self._keep()
         if log:
             log.close()
         self._settle()
@@ -82,6 +84,8 @@ class Session:
     def _epoch(self, epoch: int, stop: int) -> None:
         """Train from the position to the end of its epoch."""
         at = self.position
+        if (at.round, at.step) == (0, 0):
+            self.scene.source.agree()
         if self.objective.begin(epoch) and (at.round, at.step) == (0, 0):
             self.objective.restart()  # type: ignore[attr-defined]
             self.average.restart()
@@ -179,6 +183,7 @@ class Session:
 
     def _settle(self) -> None:
         """The weights to keep: the best epoch's, or the average, or the last."""
+        self.scene.source.agree()
         self.scene.ranks.wait()
         if self.held is not None and (self.run / _BEST).exists():
             self.network.load_state_dict(load_file(self.run / _BEST))
@@ -192,8 +197,15 @@ class Session:
         whole = (number + 1) % self.spec.accumulate == 0 and number + 1 < count
         if not whole or not self._due():
             return
+        self._keep()
+
+    def _keep(self) -> None:
+        source = self.scene.source
+        self.position.bad, self.position.known = dict(source.bad), sorted(source.known)
         save_progress(self.run, self.state, self.position)
-        self._forget()
+        forget = getattr(self.objective, "forget", None)
+        if forget is not None and self.scene.ranks.first:
+            forget(self.position.epoch, self.position.round)
         self.kept_at = time.monotonic()
 
     def _due(self) -> bool:
@@ -204,11 +216,6 @@ class Session:
         flag = torch.tensor([float(due)], device=self.scene.device)
         torch.distributed.broadcast(flag, 0, self.scene.ranks.group)
         return bool(flag.item())
-
-    def _forget(self) -> None:
-        forget = getattr(self.objective, "forget", None)
-        if forget is not None and self.scene.ranks.first:
-            forget(self.position.epoch, self.position.round)
 
     def _line(self, epoch: int, seconds: float) -> dict[str, Any]:
         at = self.position

@@ -26,7 +26,8 @@ _CHUNK = 64
 class PhotoSource:
     """Hands out the trunk's maps of photos, this rank's part of each batch.
 
-    A photo that cannot be decoded leaves its batch and is listed, whenever it is met.
+    A photo that cannot be decoded leaves its batch and is listed, whenever it is met; later
+    epochs do without it.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class PhotoSource:
         self.network, self.paths, self.cache = network, paths, cache
         self.how, self.ranks = how, ranks
         self.bad = {one.path: one.reason for one in cache.skipped} if cache else {}
+        self.known = set(self.bad)  # those that this epoch's batches were drawn without
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -48,8 +50,13 @@ class PhotoSource:
 
     @property
     def readable(self) -> NDArray[np.bool_]:
-        """Which photos have not been found unreadable: (N,)."""
-        return np.array([path not in self.bad for path in self.paths], bool)
+        """Which photos were not known to be unreadable when the epoch began: (N,)."""
+        return np.array([path not in self.known for path in self.paths], bool)
+
+    def agree(self) -> None:
+        """Draw the next epoch without what any rank has found unreadable."""
+        self.bad = self.ranks.share(self.bad)
+        self.known = set(self.bad)
 
     def batches(
         self, steps: Sequence[Step], seed: Sequence[int], first: int = 0

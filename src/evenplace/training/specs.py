@@ -12,6 +12,7 @@ from evenplace.errors import SettingError, unknown_name
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
 SAMPLERS = EVENING + MINED
+TRIPLET_LOSSES = ("triplet", "sare")
 RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection")
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")

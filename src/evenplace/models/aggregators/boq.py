@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from evenplace.models.aggregators.base import Aggregator, local_features
 from evenplace.models.features import Features
 
-VARIANTS = {12288: (384, 32), 16384: (512, 32), 8192: (512, 16)}  # descriptor: width, rows
+VARIANTS = {12288: (384, 32), 16384: (512, 32), 8192: (512, 16), 1024: (64, 16)}  # width, rows
 
 
 class BoQ(Aggregator):

@@ -89,6 +89,8 @@ def efficientnet_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict
     body = {k: v for k, v in tensors.items() if not re.match(r"(_fc|classifier)\.", k)}
     ours: nn.Module = spec.assemble(spec)
     own = ours.state_dict()
+    if spec.stages < len(spec.widths):  # what comes after the stage we stop at is left out
+        body = dict(list(body.items())[: len(own)])
     if [v.shape for v in own.values()] != [v.shape for v in body.values()]:
         return dict(body)
     return dict(zip(own, body.values(), strict=True))

@@ -1,0 +1,140 @@
+"""Every way to train, on a town of dots: the loss falls, places get prototypes, draws repeat."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.models.checkpoints import load_checkpoint
+from evenplace.models.levels import LevelClassifiers
+from evenplace.photos import Photos
+from evenplace.training import Recipe, cut_places, read_recipe, recipe_names, train
+from evenplace.training.dev import corner, rehearsal
+from evenplace.training.low_visit import with_loss
+from tests.training.town import draw_town, quick_run, small_network
+
+PAIRS = ["loss.name=multi-similarity", "sampler=place", "photos_per_place=3", "batch=24"]
+TRIPLETS = ["loss.name=triplet", "sampler=triplets", "batch=24", "negatives=4", "positive=15"]
+MINING = ["mining.queries=24", "mining.refresh=12", "mining.negative=25"]
+FAMILIES = {
+    "groups": ["places.groups=2", "epochs=8"],
+    "levels": ["places.rule=hierarchy", "places.max_photos=6"],
+    "overlaps": ["places.rule=intersection", "places.max_photos=8", "places.cell=40"],
+    "focal": ["places.rule=focal-grid", "places.cell=20", "places.groups=1", "places.tolerance=180"],
+    "pairs": PAIRS,
+    "pairs by photo": [*PAIRS, "sampler=photo"],
+    "pairs by root": [*PAIRS, "sampler=sqrt", "epochs=16"],
+    "contrastive": [*PAIRS, "loss.name=contrastive"],
+    "cliques": [*PAIRS, "sampler=cliques"],
+    "full mining": [*TRIPLETS, *MINING],
+    "partial mining": [*TRIPLETS, *MINING, "pool=20"],
+    "generations": [
+        *TRIPLETS, *MINING, "loss.name=sare", "sampler=generations", "generations=2",
+        "mining.positives=2",
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    return draw_town(tmp_path_factory.mktemp("town"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_loss_falls_and_every_place_gets_a_prototype(
+    town: Photos, tmp_path: Path, family: str
+) -> None:
+    settings = ["epochs=6", "lr=0.003", "start=random", *FAMILIES[family]]
+    trained = quick_run(town, tmp_path / "run", *settings)
+    losses = np.array(trained.losses)
+    assert np.isfinite(losses).all()
+    half = len(losses) // 2
+    if family == "generations":  # the second starts afresh, with a teacher's loss on top
+        assert losses[1] < losses[0]
+        assert losses[-1] < losses[half]
+    else:
+        assert losses[half:].mean() < losses[:half].mean()
+    loaded = load_checkpoint(tmp_path / "run/model.safetensors").network
+    joint = loaded.classifiers.joint()
+    assert joint.shape == (trained.network.place_count, 16)
+    assert float(joint.detach().norm(dim=1).min()) > 0
+
+
+def test_a_pair_trained_place_is_the_mean_of_its_photos(town: Photos, tmp_path: Path) -> None:
+    trained = quick_run(town, tmp_path / "run", *PAIRS, "cached=false", "augment=false")
+    recipe = Recipe()
+    labels = cut_places(recipe.places, town).labels
+    from evenplace.models.describe import describe_photos
+
+    found = torch.from_numpy(describe_photos(trained.network, town.paths).descriptors)
+    mean = F.normalize(found[torch.from_numpy(labels == 0)].sum(dim=0), dim=0)
+    torch.testing.assert_close(
+        trained.network.classifiers.joint()[0].detach(), mean, atol=1e-5, rtol=1e-4
+    )
+
+
+def test_levels_survive_the_checkpoint(town: Photos, tmp_path: Path) -> None:
+    trained = quick_run(town, tmp_path / "run", *FAMILIES["levels"])
+    loaded = load_checkpoint(tmp_path / "run/model.safetensors").network.classifiers
+    own = trained.network.classifiers
+    assert isinstance(loaded, LevelClassifiers)
+    assert isinstance(own, LevelClassifiers)
+    assert loaded.combine == "product"
+    drawn = F.normalize(torch.randn(4, 16), dim=1)
+    torch.testing.assert_close(loaded.scores(drawn), own.scores(drawn))
+    best = (drawn @ loaded.joint().T).argmax(dim=1)
+    assert torch.equal(best, loaded.scores(drawn).argmax(dim=1))
+
+
+@pytest.mark.parametrize("settings", [["sampler=triplets"], ["loss.name=triplet", "sampler=place"]])
+def test_sampler_and_loss_must_fit(settings: list[str]) -> None:
+    if len(settings) == 1:
+        with pytest.raises(SettingError, match="classifies"):
+            Recipe().changed(settings)
+    else:
+        with pytest.raises(SettingError, match="hands out triplets"):
+            Recipe().changed([*settings, "sampler=triplets", "loss.name=contrastive"])
+
+
+def test_photos_far_from_each_other_teach_no_triplet(town: Photos, tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match="no photo has another within 0.001 m"):
+        quick_run(town, tmp_path / "run", *TRIPLETS, *MINING, "positive=0.001")
+
+
+@pytest.mark.parametrize("name", [n for n in recipe_names() if "+" not in n])
+def test_low_visit_bias_fits_every_method(name: str) -> None:
+    recipe = read_recipe(name)
+    biased = with_loss(recipe, "low-visit-bias")
+    assert biased.loss.settings["beta"] == 0.25
+    assert biased.loss.settings["kappa"] > 0
+    kept = {k: v for k, v in recipe.loss.settings.items() if k not in ("beta", "kappa")}
+    assert kept.items() <= biased.loss.settings.items()
+    assert replace(biased, name=recipe.name, loss=recipe.loss) == recipe
+    paper = with_loss(recipe, "low-visit-bias", "paper")
+    assert paper.loss.settings["beta"] == 0.01
+
+
+def test_low_visit_bias_changes_what_is_learnt(town: Photos, tmp_path: Path) -> None:
+    recipe = Recipe().changed([*PAIRS, "sampler=photo", "epochs=2", "lr=0.003"])
+    places = cut_places(recipe.places, town)
+    plain = train(small_network(), town, places, recipe, tmp_path / "plain")
+    biased = with_loss(recipe, "low-visit-bias")
+    other = train(small_network(), town, places, biased, tmp_path / "biased")
+    assert plain.losses != other.losses
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in recipe_names() if n.endswith("-small")])
+def test_every_small_recipe_can_be_rehearsed(name: str, tmp_path: Path) -> None:
+    town = corner(draw_town(tmp_path / "town", 40, 60), 24)
+    recipe = rehearsal(read_recipe(name)).changed(["views=1", "mining.queries=8"])
+    from evenplace.models.network import build_network
+
+    places = cut_places(recipe.places, town)
+    trained = train(build_network(recipe.network), town, places, recipe, tmp_path / "run")
+    assert len(trained.losses) == 2
+    assert np.isfinite(trained.losses).all()
