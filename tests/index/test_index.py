@@ -14,6 +14,7 @@ from evenplace.places import Grid
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 
+BASE = "base-000001"
 SPOTS = np.random.default_rng(0).uniform(0, 200, (40, 2))
 
 
@@ -67,27 +68,43 @@ def test_a_photo_with_nobody_far_away_has_no_impostors() -> None:
 
 def test_a_flipped_bit_is_found(folder: Path) -> None:
     verify_index(folder)
-    data = bytearray((folder / "descriptors.npy").read_bytes())
-    data[-5] ^= 1
-    (folder / "descriptors.npy").write_bytes(data)
+    for file in sorted((folder / BASE).iterdir()):
+        whole = file.read_bytes()
+        flipped = bytearray(whole)
+        flipped[len(whole) // 2] ^= 1
+        file.write_bytes(flipped)
+        with pytest.raises(IndexFileError, match=rf"{file.name} does not match its checksum"):
+            verify_index(folder)
+        file.write_bytes(whole)
+    verify_index(folder)
+
+
+def test_a_flipped_bit_in_the_manifest_is_found(folder: Path) -> None:
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text.replace('"scale": ', '"scale": 1'))
     with pytest.raises(IndexFileError, match="checksum"):
-        verify_index(folder)
+        open_index(folder)
+    (folder / "manifest.json").write_text(text[:-9])
+    with pytest.raises(IndexFileError, match="checksum"):
+        open_index(folder)
 
 
 def test_a_truncated_or_missing_file_is_refused_at_opening(folder: Path) -> None:
-    data = (folder / "starts.npy").read_bytes()
-    (folder / "starts.npy").write_bytes(data[:-8])
-    with pytest.raises(IndexFileError, match=r"starts.npy has \d+ bytes"):
-        open_index(folder)
-    (folder / "starts.npy").unlink()
-    with pytest.raises(IndexFileError, match=r"starts.npy is missing"):
-        open_index(folder)
+    for file in sorted((folder / BASE).iterdir()):
+        data = file.read_bytes()
+        file.write_bytes(data[:-8])
+        with pytest.raises(IndexFileError, match=rf"{file.name} has \d+ bytes"):
+            open_index(folder)
+        file.unlink()
+        with pytest.raises(IndexFileError, match=rf"{file.name} is missing"):
+            open_index(folder)
+        file.write_bytes(data)
 
 
 def test_another_version_is_refused(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"version": 99}))
-    with pytest.raises(IndexFileError, match=r"version 99.*build it again"):
+    with pytest.raises(IndexFileError, match=r"another index version.*build it again"):
         open_index(folder)
 
 
@@ -110,17 +127,28 @@ def test_bad_descriptors_are_refused_and_leave_nothing(
     photos = photos_at(SPOTS)
     with pytest.raises(IndexFileError, match=words):
         index_descriptors(vectors, photos, Grid(20).partition(photos), tmp_path / "i")
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in (tmp_path / "i").glob("*")} <= {"lock"}
+    with pytest.raises(IndexFileError, match="holds no index"):
+        open_index(tmp_path / "i")
 
 
 def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenplace.index.build.write_manifest", full)
+    monkeypatch.setattr("evenplace.index.build.entries", full)
     photos = photos_at(SPOTS)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(IndexFileError, match=r"No space left.*last good index is untouched"):
         index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
     monkeypatch.undo()
     verify_index(folder)
-    assert [path.name for path in folder.parent.iterdir()] == ["i"]
+    assert sorted(path.name for path in folder.iterdir()) == [BASE, "lock", "manifest.json"]
+
+
+def test_building_again_is_a_new_generation(folder: Path) -> None:
+    before = open_index(folder)
+    vectors = np.array(before.descriptors)
+    photos = photos_at(SPOTS)
+    index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
+    assert open_index(folder).manifest.generation == 2
+    np.testing.assert_array_equal(before.descriptors, vectors)  # the old reader keeps its own

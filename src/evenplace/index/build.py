@@ -4,7 +4,8 @@ N photos · C places · D descriptor
 """
 
 import hashlib
-import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,24 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
-from evenplace.index.impostors import impostor_similarity
-from evenplace.index.layout import Index, open_index, write_manifest
+from evenplace.index.arrays import map_array, write_array, write_blocks, write_photos
+from evenplace.index.impostors import EXACT, impostor_similarity, impostors_at_scale
+from evenplace.index.layout import Index, open_index
+from evenplace.index.manifest import Manifest, entries, writing
+from evenplace.index.polar import COUNT, SEED, draw_points, write_spectra
+from evenplace.index.scale import fit_scale, photo_spread
+from evenplace.index.tuning import build_coarse, made_up_queries
+from evenplace.models.classifiers import GroupClassifiers
 from evenplace.models.describe import Described, Progress, describe_photos
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.training.cache import ViewSettings, cache_trunk
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+SCALE = 30.0
+_BLOCK = 8192
 
 
 def build_index(
@@ -28,18 +40,22 @@ def build_index(
     places: Places,
     out: str | Path,
     *,
+    raw: bool = False,
+    spectra: Sequence[str] = (),
     cache_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
     """Describe the database with a trained network and lay it out for search.
 
-    cache_folder: where training kept the trunk's output; the photos it has need no second pass.
+    raw: score places by prototypes of their own length, as Divide&Classify does, instead of
+    cosines.  spectra: characteristic functions to keep, for CFD.  cache_folder: where training
+    kept the trunk's output; the photos it has need no second pass.
     """
     described = _describe(network, photos.paths, cache_folder, progress)
     readable = photos[described.rows]
     kept = Photos(readable.table, photos.skipped + described.skipped)
     with torch.no_grad():
-        prototypes = network.classifiers.joint().numpy()
+        prototypes = _prototypes(network, raw).numpy()
     return index_descriptors(
         described.descriptors,
         kept,
@@ -48,47 +64,151 @@ def build_index(
         prototypes=prototypes,
         model=fingerprint(network),
         scale=network.scale,
+        spectra=spectra,
     )
 
 
 def index_descriptors(
-    descriptors: NDArray[np.float32],
+    descriptors: Any,
     photos: Photos,
     places: Places,
     out: str | Path,
     *,
-    prototypes: NDArray[np.float32] | None = None,
+    prototypes: Floats | None = None,
     model: str = "foreign",
-    scale: float = 30.0,
+    scale: float | None = None,
+    spectra: Sequence[str] = (),
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
-    descriptors: (N, D) unit, in the order of the photos.
+    descriptors: (N, D) unit, in the order of the photos: an array, a memory map, or what
+    `read_descriptors` opens; rows are read as they are needed.  scale: makes logits of the
+    scores; without prototypes it is fitted to the photos (`fit_scale`).
     """
-    _check(descriptors, photos)
-    labels = places.locate(photos)  # (N,)
-    order = np.lexsort((np.arange(len(labels)), np.where(labels < 0, len(places), labels)))
-    descriptors, photos, labels = descriptors[order], photos[order], labels[order]
-    if prototypes is None:
-        prototypes = mean_prototypes(descriptors, labels, len(places))
-    starts = np.searchsorted(np.where(labels < 0, len(places), labels), np.arange(len(places) + 1))
-    arrays: dict[str, NDArray[Any]] = {
-        "descriptors": descriptors.astype(np.float16),
-        "starts": starts.astype(np.int64),
-        "prototypes": prototypes.astype(np.float32),
-        "impostors": impostor_similarity(descriptors, photos.positions),
-    }
-    return _write(Path(out), arrays, photos, places, model, scale)
+    _check_shape(descriptors, photos)
+    folder = Path(out)
+    with writing(folder):
+        bulk = Bulk(
+            lambda rows: np.asarray(descriptors[rows], np.float32),
+            int(descriptors.shape[1]),
+            photos,
+            places,
+            places.locate(photos),
+            prototypes,
+        )
+        fresh = Manifest(
+            next_generation(folder),
+            model,
+            SCALE if scale is None and prototypes is not None else scale or 0.0,
+            "means" if prototypes is None else "classifier",
+            "",
+            spectra=tuple(spectra),
+        )
+        write_bulk(folder, bulk, fresh)
+    return open_index(folder)
 
 
-def mean_prototypes(
-    descriptors: NDArray[np.float32], labels: NDArray[np.int64], count: int
-) -> NDArray[np.float32]:
+def next_generation(folder: Path) -> int:
+    try:
+        return Manifest.read(folder).generation + 1
+    except IndexFileError:
+        return 1
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """What a bulk is written from; rows are photos in any order."""
+
+    read: Callable[[Any], Floats]  # rows -> (rows, D)
+    dim: int
+    photos: Photos
+    places: Places
+    labels: Rows  # (N,)
+    prototypes: Floats | None
+
+
+def write_bulk(folder: Path, bulk: Bulk, manifest: Manifest) -> None:
+    """Write a generation without updates and switch to it.  A scale of 0 is fitted."""
+    part = f"base-{manifest.generation:06d}"
+    target = folder / part
+    target.mkdir()
+    numbered = np.where(bulk.labels < 0, len(bulk.places), bulk.labels)
+    order = np.argsort(numbered, kind="stable")
+    starts = np.searchsorted(numbered[order], np.arange(len(bulk.places) + 1)).astype(np.int64)
+    prototypes = _write_descriptors(target, bulk, order, numbered[order])
+    photos = bulk.photos[order]
+    write_photos(target / "photos.arrow", photos)
+    write_array(target / "starts.npy", starts)
+    write_array(target / "prototypes.npy", prototypes)
+    replace(bulk.places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
+    scale, tuning = _write_derived(target, manifest, photos, starts, prototypes)
+    replace(
+        manifest,
+        base=part,
+        delta=None,
+        scale=scale,
+        tuning=tuning,
+        files=entries(folder, part),
+    ).write(folder)
+
+
+def _write_descriptors(target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows) -> Floats:
+    """Write the descriptors in the order of the places; the prototypes, given or averaged."""
+    sums = torch.zeros(len(bulk.places) + 1, bulk.dim) if bulk.prototypes is None else None
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        for start in range(0, len(order), _BLOCK):
+            rows = order[start : start + _BLOCK]
+            block = torch.from_numpy(np.ascontiguousarray(bulk.read(_as_slice(rows))))
+            check_units(block, rows)
+            if sums is not None:
+                sums.index_add_(0, torch.from_numpy(sorted_labels[start : start + _BLOCK]), block)
+            yield block.half().numpy()
+
+    write_blocks(target / "descriptors.npy", blocks(), (len(order), bulk.dim), np.float16)
+    if sums is None:
+        return np.asarray(bulk.prototypes, np.float32)
+    lengths = sums[:-1].norm(dim=1, keepdim=True).clamp(min=1e-12)
+    means: Floats = (sums[:-1] / lengths).numpy()
+    return means
+
+
+def _write_derived(
+    target: Path, manifest: Manifest, photos: Photos, starts: Rows, prototypes: Floats
+) -> tuple[float, dict[str, Any]]:
+    """What follows from the descriptors: scale, codes, impostors, spectra."""
+    descriptors = map_array(target / "descriptors.npy")
+    held = np.flatnonzero((np.diff(starts) > 0) & prototypes.any(axis=1))
+    scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
+    coarse = None
+    if len(held):
+        asked = made_up_queries(descriptors, starts, np.random.default_rng(0))
+        coarse = build_coarse(prototypes, held, asked, scale)
+    tuning = coarse.write(target) if coarse is not None else {}
+    positions = photos.positions
+    if len(descriptors) <= EXACT or not len(held):
+        impostors = iter([impostor_similarity(descriptors[:EXACT], positions[:EXACT])])
+    else:
+        impostors = impostors_at_scale(descriptors, positions, starts, prototypes, coarse)
+    write_blocks(target / "impostors.npy", impostors, (len(descriptors),), np.float32)
+    for name in manifest.spectra:
+        points = draw_points(
+            name,
+            prototypes.shape[1],
+            count=COUNT,
+            seed=SEED,
+            spread=photo_spread(descriptors, starts),
+        )
+        write_spectra(target, name, descriptors, starts, points)
+    return scale, tuning
+
+
+def mean_prototypes(descriptors: Floats, labels: Rows, count: int) -> Floats:
     """The direction of each place's mean descriptor; zero where it has no photo.  -> (C, D)."""
     sums = np.zeros((count, descriptors.shape[1]), np.float32)
     np.add.at(sums, labels[labels >= 0], descriptors[labels >= 0])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    means: NDArray[np.float32] = sums / np.maximum(lengths, 1e-12)
+    means: Floats = sums / np.maximum(lengths, 1e-12)
     return means
 
 
@@ -99,6 +219,31 @@ def fingerprint(network: PlaceNetwork) -> str:
         digest.update(name.encode())
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def check_units(block: torch.Tensor, rows: Rows) -> None:
+    """Refuse descriptors that are not finite and of unit length."""
+    norms = block.norm(dim=1)
+    bad = torch.nonzero(~((norms - 1).abs() < 1e-2)).ravel()
+    if len(bad):
+        raise IndexFileError(
+            f"descriptor {rows[int(bad[0])]} has length {float(norms[bad[0]]):.3g} "
+            f"({len(bad)} like it); descriptors must be finite and of unit length"
+        )
+
+
+def _check_shape(descriptors: Any, photos: Photos) -> None:
+    shape = tuple(descriptors.shape)
+    if len(shape) != 2 or shape[0] != len(photos):
+        raise IndexFileError(
+            f"descriptors have shape {shape}, but there are {len(photos)} photos; "
+            "give one row a photo"
+        )
+
+
+def _as_slice(rows: Rows) -> Any:
+    """Rows that follow each other as a slice, which files read in one go."""
+    return slice(rows[0], rows[-1] + 1) if (np.diff(rows) == 1).all() else rows
 
 
 def _describe(
@@ -113,44 +258,11 @@ def _describe(
     return Described(np.concatenate(parts), rows, cache.skipped)
 
 
-def _chunks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _prototypes(network: PlaceNetwork, raw: bool) -> torch.Tensor:
+    if raw and isinstance(network.classifiers, GroupClassifiers):
+        return network.classifiers.joint(raw=True)
+    return network.classifiers.joint()
+
+
+def _chunks(rows: Rows) -> list[Rows]:
     return np.array_split(rows, max(1, len(rows) // 64))
-
-
-def _check(descriptors: NDArray[np.float32], photos: Photos) -> None:
-    if descriptors.ndim != 2 or len(descriptors) != len(photos):
-        raise IndexFileError(
-            f"descriptors have shape {descriptors.shape}, but there are {len(photos)} photos; "
-            "give one row a photo"
-        )
-    norms = np.linalg.norm(descriptors, axis=1)
-    bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
-    if len(bad):
-        raise IndexFileError(
-            f"descriptor {bad[0]} has length {norms[bad[0]]:.3g} ({len(bad)} like it); "
-            "descriptors must be finite and of unit length"
-        )
-
-
-def _write(
-    out: Path,
-    arrays: dict[str, NDArray[Any]],
-    photos: Photos,
-    places: Places,
-    model: str,
-    scale: float,
-) -> Index:
-    partial = out.with_name(out.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        for name, array in arrays.items():
-            np.save(partial / f"{name}.npy", array)
-        photos.write(partial / "photos.parquet")
-        places.write(partial / "places.parquet")
-        write_manifest(partial, model, scale)
-        shutil.rmtree(out, ignore_errors=True)
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return open_index(out)

@@ -1,122 +1,348 @@
-"""An index on disk: files that can be memory-mapped, and a manifest that says what they are.
+"""An index on disk, and what a reader sees of it.
 
-    index/manifest.json       version, the model that wrote it, sizes, a checksum a file
-    index/descriptors.npy     (N, D) float16, photos of a place side by side
-    index/photos.parquet      the same rows: path, position, heading, time
-    index/places.parquet      the places the classifier knows
-    index/starts.npy          (C + 1,) rows starts[c] to starts[c + 1] belong to place c
-    index/prototypes.npy      (C, D) float32
-    index/impostors.npy       (N,) float32
+    index/manifest.json            one generation: its files with checksums, the model, the scale
+    index/lock                     held by whoever writes
+    index/base-000001/             the bulk
+        descriptors.npy            (N, D) float16, photos of a place side by side
+        starts.npy                 (C + 1,) rows starts[c] to starts[c + 1] belong to place c
+        photos.arrow               the same rows: path, position, heading, time
+        impostors.npy              (N,) float32
+        places.parquet             the places
+        prototypes.npy             (C, D) float32
+        coarse*                    codes of the prototypes, from 4096 places on
+        spectra-NAME-*.npy         characteristic functions of the places
+    index/delta-000002/            what came and went since: the same, and which rows are gone
 
-Rows from starts[C] on are photos in no place of the classifier: no shortlist reaches them.
+Rows from starts[C] on are photos in no place: no shortlist reaches them.  Outside this room rows
+count the photos that are there, first those of the bulk and then the added ones.
+
+N photos · C places · D descriptor
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from evenplace.errors import IndexFileError
-from evenplace.photos.table import Photos
+from evenplace.errors import IndexFileError, PhotoError
+from evenplace.index.arrays import map_array, map_photos
+from evenplace.index.coarse import Coarse
+from evenplace.index.manifest import Manifest
+from evenplace.index.polar import COUNT, SEED, PolarSpectra, draw_points
+from evenplace.index.scale import photo_spread
+from evenplace.photos.table import Photos, join_photos
 from evenplace.places.table import Places
 
-VERSION = 1
-ARRAYS = ("descriptors", "starts", "prototypes", "impostors")
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Index:
-    """A database ready to be searched; arrays stay on disk until they are touched."""
+class Segment:
+    """Photos side by side in files, place by place."""
 
-    folder: Path
     descriptors: NDArray[np.float16]  # (N, D)
-    starts: NDArray[np.int64]  # (C + 1,)
-    prototypes: NDArray[np.float32]  # (C, D)
-    impostors: NDArray[np.float32]  # (N,)
+    starts: Rows  # (C + 1,)
+    impostors: Floats  # (N,)
     photos: Photos
-    places: Places
-    model: str
-    scale: float  # turns cosines to prototypes into logits, as in training
 
     def __len__(self) -> int:
         return len(self.descriptors)
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Database photos in each place.  (C,)."""
-        return np.diff(self.starts)
+    @classmethod
+    def open(cls, folder: Path) -> "Segment":
+        names = ("descriptors", "starts", "impostors")
+        descriptors, starts, impostors = (map_array(folder / f"{name}.npy") for name in names)
+        return cls(descriptors, np.array(starts), impostors, map_photos(folder / "photos.arrow"))
+
+    def labels(self) -> Rows:
+        """Place of each row, -1 for none.  (N,)."""
+        placed = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return np.concatenate([placed, np.full(len(self) - len(placed), -1)])
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What came and went since the bulk was written."""
+
+    added: Segment
+    removed: Rows  # rows of the bulk, ascending
+    numbers: Rows  # (C of the bulk,) what its places are called since new ones came between
+    touched: Rows  # places whose prototype below replaces the bulk's, new ones included
+    prototypes: Floats  # (touched, D)
+
+
+@dataclass(frozen=True)
+class Index:
+    """One generation of a database, ready to be searched; arrays stay on disk until touched.
+
+    It stays as it is while a writer makes the next generation: open the folder again to see that.
+    """
+
+    folder: Path
+    manifest: Manifest
+    base: Segment
+    places: Places
+    base_prototypes: Floats  # of the bulk's places
+    coarse: Coarse | None
+    delta: Delta | None
+
+    def __len__(self) -> int:
+        gone = 0 if self.delta is None else len(self.delta.removed) - len(self.delta.added)
+        return len(self.base) - gone
 
     @property
-    def labels(self) -> NDArray[np.int64]:
-        """Place of each row, -1 for photos that no place of the classifier holds.  (N,)."""
-        placed = np.repeat(np.arange(len(self.starts) - 1), self.sizes)
-        return np.concatenate([placed, np.full(len(self) - len(placed), -1)])
+    def model(self) -> str:
+        return self.manifest.model
+
+    @property
+    def scale(self) -> float:
+        return self.manifest.scale
+
+    @property
+    def dim(self) -> int:
+        return int(self.base.descriptors.shape[1])
 
     @property
     def bytes(self) -> int:
-        return sum(file.stat().st_size for file in self.folder.iterdir())
+        return sum(entry.bytes for entry in self.manifest.files.values())
 
+    @cached_property
+    def live(self) -> Rows:
+        """Rows of the bulk that are still there."""
+        keep = np.ones(len(self.base), bool)
+        if self.delta is not None:
+            keep[self.delta.removed] = False
+        return np.flatnonzero(keep)
 
-def write_manifest(folder: Path, model: str, scale: float) -> None:
-    files = sorted(p for p in folder.iterdir() if p.name != "manifest.json")
-    manifest = {
-        "version": VERSION,
-        "model": model,
-        "scale": scale,
-        "files": {p.name: {"bytes": p.stat().st_size, "sha256": _checksum(p)} for p in files},
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    @cached_property
+    def numbers(self) -> Rows:
+        """Number of each of the bulk's places among all.  (C of the bulk,)."""
+        known = len(self.base.starts) - 1
+        return np.arange(known) if self.delta is None else self.delta.numbers
+
+    @cached_property
+    def home(self) -> Rows:
+        """Number of each place in the bulk, -1 for a place opened since.  (C,)."""
+        home = np.full(len(self.places), -1)
+        home[self.numbers] = np.arange(len(self.numbers))
+        return home
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """Database photos in each place.  (C,)."""
+        sizes = np.zeros(len(self.places), np.int64)
+        sizes[self.numbers] = np.diff(self.base.starts)
+        if self.delta is not None:
+            place = np.searchsorted(self.base.starts, self.delta.removed, "right") - 1
+            place = self.numbers[place[place < len(self.numbers)]]
+            sizes -= np.bincount(place, minlength=len(sizes))
+            sizes += np.diff(self.delta.added.starts)
+        return sizes
+
+    @cached_property
+    def labels(self) -> Rows:
+        """Place of each photo, -1 for photos that no place holds.  (N,)."""
+        if self.delta is None:
+            return self.base.labels()
+        bulk = self.base.labels()[self.live]
+        return np.concatenate([np.append(self.numbers, -1)[bulk], self.delta.added.labels()])
+
+    @cached_property
+    def photos(self) -> Photos:
+        """The photos in the order of the rows; a copy once there are updates."""
+        if self.delta is None:
+            return self.base.photos
+        kept = self.base.photos[self.live]
+        return join_photos([kept, self.delta.added.photos]) if len(self.delta.added) else kept
+
+    @cached_property
+    def impostors(self) -> Floats:
+        """How often each photo looks like somewhere else (`impostors`).  (N,)."""
+        return self._joined("impostors")
+
+    @cached_property
+    def descriptors(self) -> NDArray[np.float16]:
+        """All descriptors: the mapped file, or a copy once there are updates.  (N, D)."""
+        return self._joined("descriptors")
+
+    @cached_property
+    def prototypes(self) -> Floats:
+        """Prototypes of all places: the mapped file, or a copy once there are updates.  (C, D)."""
+        if self.delta is None:
+            return self.base_prototypes
+        merged = np.zeros((len(self.places), self.dim), np.float32)
+        merged[self.numbers] = self.base_prototypes
+        merged[self.delta.touched] = self.delta.prototypes
+        return merged
+
+    @property
+    def starts(self) -> Rows:
+        """Where the rows of each place begin.  (C + 1,); only while there are no updates."""
+        if self.delta is not None:
+            raise IndexFileError(f"{self.folder} has updates beside its bulk; compact it first")
+        return self.base.starts
+
+    def spots(self, rows: Rows) -> NDArray[np.float64]:
+        """East and north of some photos.  (P,) -> (P, 2)."""
+        return self._gather(rows, lambda segment, at: _spots(segment.photos, at), np.float64, 2)
+
+    def vectors(self, rows: Rows) -> Floats:
+        """Descriptors of some photos.  (P,) -> (P, D)."""
+        return self._gather(
+            rows, lambda segment, at: take_rows(segment.descriptors, at), np.float32, self.dim
+        )
+
+    def paths(self, rows: Rows) -> list[str]:
+        """Where some photos lie; their row numbers when they came without files."""
+        inside, at = self._physical(rows)
+        found = []
+        for own, row, number in zip(inside, at, rows, strict=True):
+            segment = self.base if own else self._added
+            table = segment.photos.table
+            named = "path" in table.column_names
+            found.append(table.column("path")[int(row)].as_py() if named else f"photo {number}")
+        return found
+
+    def spectra(self, name: str, count: int = COUNT, seed: int = SEED) -> PolarSpectra:
+        """Characteristic functions of all places: from the files, or measured now."""
+        if (count, seed) == (COUNT, SEED) and name in self.manifest.spectra:
+            whole = PolarSpectra.open(self.folder / self.manifest.base, name)
+        else:
+            spread = photo_spread(self.base.descriptors, self.base.starts)
+            points = draw_points(name, self.dim, count=count, seed=seed, spread=spread)
+            whole = PolarSpectra.measure(self.base.descriptors, self.base.starts, points)
+        if self.delta is None:
+            return whole
+        changed = self.changed
+        rows, of = self.rows_of(changed)
+        starts = np.searchsorted(of, np.arange(len(changed) + 1))
+        median = whole.median(np.diff(self.base.starts))
+        fresh = PolarSpectra.measure(self.vectors(rows), starts, whole.points, median)
+        return whole.patched(self.numbers, changed, fresh, len(self.places))
+
+    @cached_property
+    def changed(self) -> Rows:
+        """Places that photos came to or went from since the bulk was written."""
+        if self.delta is None:
+            return np.empty(0, np.int64)
+        gone = np.searchsorted(self.base.starts, self.delta.removed, "right") - 1
+        gone = self.numbers[gone[gone < len(self.numbers)]]
+        return np.union1d(gone, np.flatnonzero(np.diff(self.delta.added.starts)))
+
+    def rows_of(self, places: Rows) -> tuple[Rows, Rows]:
+        """Rows of the photos of some places, place by place, and which of the places each is of."""
+        home = self.home[places]
+        known = home >= 0
+        first = np.where(known, self.base.starts[home], 0)
+        rows, of = ranges(first, np.where(known, self.base.starts[home + 1], 0))
+        if self.delta is None:
+            return rows, of
+        removed, starts = self.delta.removed, self.delta.added.starts
+        before = np.searchsorted(removed, rows)
+        there = np.append(removed, -1)[before] != rows
+        added, whose = ranges(starts[places], starts[places + 1])
+        kept = len(self.base) - len(removed)
+        rows = np.concatenate([(rows - before)[there], added + kept])
+        of = np.concatenate([of[there], whose])
+        order = np.argsort(of, kind="stable")
+        return rows[order], of[order]
+
+    @property
+    def _added(self) -> Segment:
+        if self.delta is None:
+            raise IndexError(f"{self.folder} has {len(self.base)} photos and no others")
+        return self.delta.added
+
+    def _physical(self, rows: Rows) -> tuple[NDArray[np.bool_], Rows]:
+        """Whether each row is in the bulk, and its number there or among the added."""
+        if self.delta is None:
+            return np.ones(len(rows), bool), rows
+        removed, kept = self.delta.removed, len(self.base) - len(self.delta.removed)
+        inside = rows < kept
+        shifted = rows + np.searchsorted(removed - np.arange(len(removed)), rows, "right")
+        return inside, np.where(inside, shifted, rows - kept)
+
+    def _gather(self, rows: Rows, read: Any, dtype: Any, width: int) -> NDArray[Any]:
+        inside, at = self._physical(rows)
+        if inside.all():
+            return read(self.base, at)  # type: ignore[no-any-return]
+        gathered = np.empty((len(rows), width), dtype)
+        gathered[inside] = read(self.base, at[inside])
+        gathered[~inside] = read(self._added, at[~inside])
+        return gathered
+
+    def _joined(self, name: str) -> NDArray[Any]:
+        whole: NDArray[Any] = getattr(self.base, name)
+        if self.delta is None:
+            return whole
+        return np.concatenate([whole[self.live], getattr(self.delta.added, name)])
 
 
 def open_index(folder: str | Path) -> Index:
-    """Open an index without reading it; sizes are checked now, contents by `verify_index`."""
+    """Open the newest generation without reading it.
+
+    Sizes of files are checked now, contents by `verify_index`.
+    """
     folder = Path(folder)
-    manifest = _manifest(folder)
-    for name, entry in manifest["files"].items():
-        size = (folder / name).stat().st_size if (folder / name).exists() else None
-        if size != entry["bytes"]:
-            found = "is missing" if size is None else f"has {size} bytes"
-            raise IndexFileError(
-                f"{folder / name} {found}, the manifest says {entry['bytes']}; build it again"
-            )
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS}
-    return Index(
-        folder,
-        photos=Photos.read(folder / "photos.parquet"),
-        places=Places.read(folder / "places.parquet"),
-        model=manifest["model"],
-        scale=manifest["scale"],
-        **arrays,
-    )
+    manifest = Manifest.read(folder)
+    try:
+        return _open(folder, manifest)
+    except (IndexFileError, OSError):  # swept away while we looked: there is a newer one
+        newer = Manifest.read(folder)
+        if newer.generation == manifest.generation:
+            raise
+        return open_index(folder)
 
 
-def verify_index(folder: str | Path) -> None:
+def verify_index(folder: str | Path) -> Manifest:
     """Read every file and compare it with its checksum."""
-    folder = Path(folder)
-    for name, entry in _manifest(folder)["files"].items():
-        if _checksum(folder / name) != entry["sha256"]:
-            raise IndexFileError(f"{folder / name} does not match its checksum; build it again")
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / "manifest.json"
-    if not path.exists():
-        raise IndexFileError(
-            f"{folder} holds no index; build one: evenplace index RUN --database PHOTOS"
-        )
-    manifest: dict[str, Any] = json.loads(path.read_text())
-    if manifest.get("version") != VERSION:
-        raise IndexFileError(
-            f"{folder} has index version {manifest.get('version')}, this EvenPlace reads "
-            f"{VERSION}; build it again"
-        )
+    manifest = Manifest.read(Path(folder))
+    manifest.check_contents(Path(folder))
     return manifest
 
 
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _open(folder: Path, manifest: Manifest) -> Index:
+    manifest.check_sizes(folder)
+    bulk = folder / manifest.base
+    newest = folder / (manifest.delta or manifest.base)
+    return Index(
+        folder,
+        manifest,
+        Segment.open(bulk),
+        Places.read(newest / "places.parquet"),
+        map_array(bulk / "prototypes.npy"),
+        Coarse.open(bulk, manifest.tuning),
+        _open_delta(folder / manifest.delta) if manifest.delta else None,
+    )
+
+
+def _open_delta(folder: Path) -> Delta:
+    names = ("removed", "numbers", "touched", "prototypes")
+    return Delta(Segment.open(folder), *(np.array(map_array(folder / f"{n}.npy")) for n in names))
+
+
+def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
+    """Every number in every range, range by range, and which range it is of."""
+    lengths = last - first
+    of = np.repeat(np.arange(len(first)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(len(of)) + np.repeat(first - before, lengths), of
+
+
+def _spots(photos: Photos, rows: Rows) -> NDArray[np.float64]:
+    try:
+        return np.stack([photos.east[rows], photos.north[rows]], axis=1)
+    except IndexError as cause:
+        raise PhotoError(f"there is no such row among {len(photos)} photos ({cause})") from cause
+
+
+def take_rows(halves: NDArray[np.float16], rows: Rows) -> Floats:
+    """Some rows of mapped float16 as float32; torch does it many times as fast as numpy."""
+    taken = torch.from_numpy(halves).index_select(0, torch.from_numpy(rows))
+    whole: Floats = taken.float().numpy()
+    return whole

@@ -8,8 +8,11 @@ the set lies.  `docs/method.md` says what follows from that, and what does not.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
@@ -17,6 +20,7 @@ from evenplace.errors import unknown_name
 FREQUENCIES = ("paper", "multiscale", "matched")
 _BASE = math.pi / 4  # sigma_0
 _SCALES = (0.01, 0.1, 1.0, 10.0)
+_BLOCK = 4096  # photos at a time
 
 Floats = NDArray[np.float32]
 Spectrum = NDArray[np.complex64]
@@ -54,16 +58,39 @@ def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
     return points
 
 
-def place_spectra(descriptors: Floats, starts: NDArray[np.int64], frequencies: Floats) -> Spectrum:
+def place_spectra(
+    descriptors: NDArray[Any], starts: NDArray[np.int64], frequencies: Floats
+) -> Spectrum:
     """Phi_j of every place (Eq. 8): the mean over its photos, zero where it has none.
 
     descriptors: (N, D) with photos of place c in rows starts[c]:starts[c+1] -> (C, F).
     """
     spectra = np.zeros((len(starts) - 1, len(frequencies)), np.complex64)
-    for place in np.flatnonzero(np.diff(starts)):
-        rows = descriptors[starts[place] : starts[place + 1]]
-        spectra[place] = characteristic(rows, frequencies).mean(axis=0)
+    for places, part in spectra_in_blocks(descriptors, starts, frequencies):
+        spectra[places] = part
     return spectra
+
+
+def spectra_in_blocks(
+    descriptors: NDArray[Any], starts: NDArray[np.int64], frequencies: Floats
+) -> Iterator[tuple[slice, Spectrum]]:
+    """`place_spectra` of a few places at a time, so that a city fits in memory."""
+    turned = torch.from_numpy(np.ascontiguousarray(frequencies.T))  # (D, F)
+    first, count = 0, len(starts) - 1
+    while first < count:
+        last = int(np.searchsorted(starts, starts[first] + _BLOCK, "right")) - 1
+        last = min(max(last, first + 1), count)
+        rows = slice(int(starts[first]), int(starts[last]))
+        angles = torch.from_numpy(np.array(descriptors[rows])).float() @ turned  # (rows, F)
+        sizes = np.diff(starts[first : last + 1])
+        spectra = np.zeros((last - first, len(frequencies)), np.complex64)
+        if len(angles):
+            held, cuts = sizes > 0, (starts[first:last] - starts[first])[sizes > 0]
+            spectra.real[held] = np.add.reduceat(torch.cos(angles).numpy(), cuts)
+            spectra.imag[held] = np.add.reduceat(torch.sin(angles).numpy(), cuts)
+        spectra /= np.maximum(sizes, 1)[:, None].astype(np.float32)
+        yield slice(first, last), spectra
+        first = last
 
 
 def amplitudes(spectra: Spectrum, sizes: NDArray[np.int64], *, unbiased: bool = False) -> Floats:
@@ -77,13 +104,18 @@ def amplitudes(spectra: Spectrum, sizes: NDArray[np.int64], *, unbiased: bool = 
     modulus = np.abs(spectra)
     if not unbiased:
         return modulus
-    count = sizes[:, None].astype(np.float32)
     several = sizes > 1
-    corrected = (count * modulus**2 - 1) / np.maximum(count - 1, 1)
-    corrected = np.sqrt(np.clip(corrected, 0, 1))
+    corrected = unbias(modulus, sizes)
     if several.any():
         corrected[~several] = np.median(corrected[several], axis=0)
-    fair: Floats = corrected.astype(np.float32)
+    return corrected
+
+
+def unbias(modulus: Floats, sizes: NDArray[np.int64]) -> Floats:
+    """Solve E|Phi_n|^2 = |Phi|^2 + (1 - |Phi|^2)/n for |Phi|; means nothing for n = 1."""
+    count = sizes[:, None].astype(np.float32)
+    corrected = (count * modulus.astype(np.float32) ** 2 - 1) / np.maximum(count - 1, 1)
+    fair: Floats = np.sqrt(np.clip(corrected, 0, 1)).astype(np.float32)
     return fair
 
 

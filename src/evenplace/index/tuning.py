@@ -1,0 +1,140 @@
+"""How finely to look for places, measured against the exact pass on queries made of the database.
+
+C places with photos · D descriptor · Q made-up queries · n shortlisted places
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.index.coarse import FEWEST, SHORTLIST, Coarse, Found, fit_coarse, refined
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+QUERIES = 512
+TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
+_ROOM = 1.5  # queries to come are not these
+_AXES = (64, 128, 256)
+_MOST = 1024  # places worth refining
+_BLOCK = 8192
+
+
+def build_coarse(
+    prototypes: Floats, places: Rows, queries: Floats, scale: float, seed: int = 0
+) -> Coarse | None:
+    """Codes with as few axes as keep the exact shortlist; None when the exact pass does better.
+
+    That is so for few places, without faiss, and for prototypes no few axes describe.
+    """
+    try:
+        import faiss  # noqa: F401
+    except ImportError:
+        return None
+    if len(places) < FEWEST:
+        return None
+    truth = exact_pass(prototypes, places, queries, scale)
+    for axes in _AXES:
+        coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
+        tuned = tune(coarse, prototypes, queries, truth, scale)
+        if tuned is not None:
+            return tuned
+    return None
+
+
+def made_up_queries(
+    descriptors: NDArray[Any], starts: Rows, generator: np.random.Generator, count: int = QUERIES
+) -> Floats:
+    """Photos moved by what parts two other photos of one place: as far off as queries are.
+
+        q = z_i + z_a - z_b, to unit length;   a, b of one place
+
+    Where no place has two photos, the photos themselves.  -> (Q, D).
+    """
+    sizes = np.diff(starts)
+    held = descriptors[np.sort(generator.integers(starts[-1], size=count))].astype(np.float32)
+    several = np.flatnonzero(sizes > 1)
+    if len(several):
+        places = generator.choice(several, count)
+        first = generator.integers(sizes[places])
+        second = (first + 1 + generator.integers(sizes[places] - 1)) % sizes[places]
+        for at, sign in ((first, 1), (second, -1)):
+            held = held + sign * descriptors[starts[places] + at].astype(np.float32)
+    made: Floats = held / np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
+    return made
+
+
+def exact_pass(
+    prototypes: Floats, places: Rows, queries: Floats, scale: float, n: int = SHORTLIST
+) -> Found:
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D)."""
+    asked, n = torch.from_numpy(queries), min(n, len(places))
+    best = torch.empty(len(queries), 0)
+    which = torch.empty(len(queries), 0, dtype=torch.int64)
+    totals = []
+    for at in range(0, len(places), _BLOCK):
+        part = places[at : at + _BLOCK]
+        every = part[-1] - part[0] + 1 == len(part)
+        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
+        scores = asked @ torch.from_numpy(rows).T  # (Q, block)
+        totals.append(torch.logsumexp(scale * scores, dim=1))
+        joined = torch.cat([best, scores], dim=1)
+        numbers = torch.cat([which, torch.from_numpy(part).expand(len(queries), -1)], dim=1)
+        top = joined.topk(min(n, joined.shape[1]), dim=1)
+        best, which = top.values, numbers.gather(1, top.indices)
+    total = torch.logsumexp(torch.stack(totals), dim=0) if totals else torch.zeros(len(queries))
+    return Found(which.numpy(), best.numpy(), total.numpy())
+
+
+def tune(
+    coarse: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
+) -> Coarse | None:
+    """Refine as few places as keep the exact shortlist; None when too many would be needed."""
+    reduced, n = queries @ coarse.axes, truth.places.shape[1]
+    most = replace(coarse.tuning, refine=min(_MOST, len(coarse.members)))
+    found = replace(coarse, tuning=most).candidates(reduced, n)
+    ranks = [_ranks(a, b) for a, b in zip(found, truth.places, strict=True)]
+    refine = _enough(np.concatenate(ranks))
+    if refine > found.shape[1]:
+        return None
+    tuned = replace(coarse, tuning=replace(coarse.tuning, refine=max(refine, 64)))
+    return _weigh(tuned, prototypes, queries, truth, scale)
+
+
+def _ranks(found: Rows, wanted: Rows) -> Rows:
+    """Rank of each wanted place among those found; beyond the last where it is missing."""
+    order = np.argsort(found)
+    at = order[np.minimum(np.searchsorted(found, wanted, sorter=order), len(found) - 1)]
+    return np.where(found[at] == wanted, at, len(found))
+
+
+def _enough(ranks: Rows) -> int:
+    """So many that only the target share lies beyond, with room to spare."""
+    allowed = int(TARGET * ranks.size)
+    return int(np.ceil(_ROOM * (np.sort(ranks)[-1 - allowed] + 1)))
+
+
+def _weigh(
+    tuned: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
+) -> Coarse:
+    """Measure what is lost, and correct the estimated part of the posterior."""
+    found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
+    kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
+    reduced = queries @ tuned.axes
+    exact = refined(queries, prototypes, tuned.candidates(reduced, truth.places.shape[1]))
+    summed = torch.logsumexp(scale * exact, dim=1).numpy()
+    rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.amin(dim=1).numpy(), scale)
+    gains = np.linspace(-2, 2, 81)
+    errors = np.percentile(
+        np.abs(np.logaddexp(summed, rest + gains[:, None]) - truth.log_total), 95, axis=1
+    )  # (gains,)
+    at = int(np.argmin(errors))
+    measured = replace(
+        tuned.tuning,
+        lost=float(1 - np.mean(kept)),
+        far=float(gains[at]),
+        doubt=float(errors[at]),
+    )
+    return replace(tuned, tuning=measured)
