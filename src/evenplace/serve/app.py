@@ -23,6 +23,7 @@ log = logging.getLogger("evenplace.serve")
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """An application that answers from a run; pass a service that is open already, or have one."""
     held = service or Service(settings)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # its warnings quote the body
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -80,7 +80,7 @@ UPLOAD: dict[str, Any] = {
                 },
             }
         },
-        "image/*": {"schema": _PHOTO},
+        **{f"image/{kind}": {"schema": _PHOTO} for kind in ("jpeg", "png", "webp")},
     },
 }
 

@@ -65,6 +65,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "proxy_headers": False,
         "timeout_graceful_shutdown": GRACE,
         "timeout_keep_alive": 30,
+        "timeout_worker_healthcheck": 60,  # a worker that loads its model is not dead
         "h11_max_incomplete_event_size": 32 << 10,
         "ws": "none",
     }

@@ -1,0 +1,290 @@
+"""The service keeps answering: a queue with walls, batches, and a stop that loses nothing."""
+
+import asyncio
+import concurrent.futures
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+import torch
+
+from evenplace.cli import main
+from evenplace.serve.app import create_app
+from evenplace.serve.batches import Batcher, describe
+from evenplace.serve.client import Client, ServiceError
+from evenplace.serve.problems import Problem
+from evenplace.serve.settings import Batching, Limits, Settings
+from evenplace.serve.waiting import WaitingRoom
+from tests.serve.conftest import Town, listening, serving
+from tests.serve.test_api import ask, problem_of
+
+EVENPLACE = (sys.executable, "-c", "from evenplace.cli import main; main()")
+
+
+def test_a_full_waiting_room_says_when_to_come_back() -> None:
+    room = WaitingRoom(Limits(waiting=2))
+    with room.admit(2):
+        with pytest.raises(Problem) as full, room.admit(1):
+            pass
+        assert full.value.status == 503
+        assert full.value.retry_after == 1
+    with room.admit(2):
+        assert room.photos == 2
+    assert room.photos == 0
+
+
+def test_a_waiting_room_counts_bytes_too() -> None:
+    room = WaitingRoom(Limits(waiting_bytes=1000))
+    with room.admit(1, 800), pytest.raises(Problem, match="no more fit"), room.admit(1, 300):
+        pass
+    with room.admit(1, 1000):
+        pass
+
+
+def test_the_wait_is_what_the_pace_makes_it() -> None:
+    room = WaitingRoom(Limits(waiting=10_000))
+    with room.admit(100):
+        assert room.retry_after() == 10, "ten a second to begin with"
+    with room.admit(9999):
+        assert room.retry_after() == 30, "and never more than half a minute"
+
+
+def test_overflow_is_503_with_retry_after_and_nothing_else(town: Town) -> None:
+    with serving(town.run, limits=Limits(waiting=4)) as client:
+        with concurrent.futures.ThreadPoolExecutor(32) as threads:
+            said = list(threads.map(lambda n: ask(client, town.photo(n % 12)), range(96)))
+        statuses = [one.status_code for one in said]
+        assert set(statuses) == {200, 503}
+        for one in said:
+            if one.status_code == 503:
+                assert problem_of(one).type.endswith("busy")
+                assert int(one.headers["retry-after"]) >= 1
+        assert client.app.state.service.waiting.photos == 0  # type: ignore[attr-defined]
+        assert ask(client, town.photo()).status_code == 200, "and then it goes on"
+        text = client.get("/metrics").text
+        assert f'evenplace_photos_total{{outcome="busy"}} {statuses.count(503)}.0' in text
+        assert "evenplace_waiting_photos 0.0" in text
+
+
+def test_a_request_of_many_photos_takes_as_many_places(town: Town) -> None:
+    with serving(town.run, limits=Limits(waiting=3)) as client:
+        assert ask(client, *[town.photo()] * 3).status_code == 200
+        assert ask(client, *[town.photo()] * 4).status_code == 503
+
+
+def test_a_sender_who_dawdles_is_sent_away(town: Town) -> None:
+    settings = Settings(town.run, limits=Limits(body_seconds=0.3, waiting=1))
+    with listening(create_app(settings)) as address:
+        port = int(address.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+            head = "POST /locate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: image/jpeg\r\n"
+            line.sendall(f"{head}Content-Length: 1000\r\n\r\nslow".encode())
+            assert b"408" in line.recv(1000).splitlines()[0]
+        with Client(address) as client:
+            assert client.locate(town.photo()).hits, "its place is free again"
+
+
+def test_a_sender_who_hangs_up_frees_the_place(town: Town) -> None:
+    settings = Settings(town.run, limits=Limits(waiting=1))
+    app = create_app(settings)
+    with listening(app) as address:
+        port = int(address.rpartition(":")[2])
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+                head = "POST /locate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: image/jpeg\r\n"
+                line.sendall(f"{head}Content-Length: 1000\r\n\r\npart".encode())
+        until = time.monotonic() + 5
+        while app.state.service.waiting.photos and time.monotonic() < until:
+            time.sleep(0.02)
+        with Client(address) as client:
+            assert client.locate(town.photo()).hits
+
+
+def test_the_client_waits_for_a_full_queue(town: Town) -> None:
+    said: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        said.append(503 if len(said) < 2 else 200)
+        ready = {"status": "ready", "index": "0", "photos": 1, "places": 1, "waiting": 0}
+        return httpx.Response(said[-1], json=ready, headers={"retry-after": "0"})
+
+    with Client(transport=httpx.MockTransport(answer)) as client:
+        assert client.ready().photos == 1
+    assert said == [503, 503, 200]
+    said.clear()
+    with (
+        Client(transport=httpx.MockTransport(answer), tries=2) as client,
+        pytest.raises(ServiceError),
+    ):
+        client.ready()
+
+
+def test_photos_that_come_together_are_described_together(town: Town) -> None:
+    sizes: list[int] = []
+
+    async def go() -> None:
+        from evenplace.serve.library import Library
+
+        snapshot = Library(town.run).current
+        batcher = Batcher(Batching(photos=4, window_ms=500), Limits(), sizes.append)
+        batcher.start()
+        asked = [batcher.ask(snapshot, town.photo(n), 3) for n in range(8)]
+        found = await asyncio.gather(*asked)
+        assert [len(answer.hits) for answer in found] == [3] * 8
+        began = time.perf_counter()
+        await batcher.ask(snapshot, town.photo(), 3)
+        assert time.perf_counter() - began < 0.45, "nobody else is coming: no waiting"
+        await batcher.stop()
+
+    asyncio.run(go())
+    assert sum(sizes) == 9
+    assert max(sizes) <= 4
+    assert len(sizes) < 9
+
+
+def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
+    async def go() -> list[int]:
+        from evenplace.serve.library import Library
+
+        snapshot = Library(town.run).current
+        batcher = Batcher(Batching(window_ms=200), Limits())
+        batcher.start()
+        asked = [batcher.ask(snapshot, town.photo(n), n + 1) for n in range(4)]
+        found = await asyncio.gather(*asked)
+        await batcher.stop()
+        return [len(answer.hits) for answer in found]
+
+    assert asyncio.run(go()) == [1, 2, 3, 4]
+
+
+def test_a_network_that_mixes_its_batch_gets_one_photo_at_a_time() -> None:
+    class Mixing:
+        batch = 8
+
+        def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
+            return pixels.float().mean(dim=(0, 2, 3))[None].expand(len(pixels), -1)
+
+    pixels = torch.randint(255, (3, 3, 4, 4), dtype=torch.uint8)
+    alone = pixels.float().mean(dim=(2, 3)).numpy()
+    assert describe(Mixing(), pixels) == pytest.approx(alone)  # type: ignore[arg-type]
+
+
+@contextmanager
+def process(town: Town, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`evenplace serve` as a process of its own; gives its address once it is ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [*EVENPLACE, "serve", str(town.run), "--port", str(port)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [*command, *words], text=True, stderr=subprocess.PIPE, env=environment
+    ) as served:
+        address = f"http://127.0.0.1:{port}"
+        lines: list[str] = []
+        reader = threading.Thread(target=lambda: lines.extend(served.stderr or ()), daemon=True)
+        reader.start()
+        try:
+            _wait_for(address, served, lines)
+            yield served, address
+        finally:
+            served.terminate()
+            served.wait(40)
+            reader.join(5)
+
+
+def _wait_for(address: str, served: subprocess.Popen[str], lines: list[str]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until and served.poll() is None:
+        try:
+            if httpx.get(f"{address}/ready", trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise AssertionError("".join(lines))
+
+
+@pytest.mark.slow
+def test_a_stop_answers_what_was_asked_before(town: Town) -> None:
+    with process(town) as (served, address), Client(address, tries=1) as client:
+        client.locate(town.photo())
+        with concurrent.futures.ThreadPoolExecutor(16) as threads:
+            asked = [threads.submit(_locate, address, town.photo(n % 12)) for n in range(16)]
+            time.sleep(0.15)  # long enough to be let in, too short to be answered
+            served.send_signal(signal.SIGTERM)
+            outcomes = [one.result() for one in asked]
+        assert served.wait(40) in (0, -signal.SIGTERM)
+    assert set(outcomes) <= {"answered", "unreachable"}, outcomes
+    assert "answered" in outcomes
+
+
+def _locate(address: str, photo: bytes) -> str:
+    try:
+        with Client(address) as client:
+            return "answered" if client.locate(photo).hits else "empty"
+    except ServiceError as error:
+        return error.kind
+
+
+@pytest.mark.slow
+def test_workers_share_the_index_and_add_up_their_numbers(town: Town) -> None:
+    with process(town, "--workers", "2") as (served, address):
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            outcomes = list(threads.map(lambda n: _locate(address, town.photo(n % 12)), range(40)))
+        assert outcomes == ["answered"] * 40
+        text = httpx.get(f"{address}/metrics", trust_env=False).text
+        assert 'evenplace_photos_total{outcome="answered"} 40.0' in text
+        mapped = [
+            found
+            for child in psutil.Process(served.pid).children(recursive=True)
+            for found in child.memory_maps(grouped=False)
+            if Path(found.path).name == "descriptors.npy"
+        ]
+        assert len(mapped) == 2, "each worker maps the file"
+        assert all(found.private_dirty == 0 for found in mapped), "and has no copy of it"
+
+
+def test_an_unusable_run_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["evenplace", "serve", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "is no run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--host", "0.0.0.0"), "token"),
+        (("--min-precision", "7"), "between 0 and 1"),
+        (("--tiles", "nonsense"), "{z}"),
+        (("--workers", "0"), "workers"),
+        (("--port", "99999"), "port"),
+        (("--batch", "0"), "photos"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(
+    town: Town,
+    words: tuple[str, ...],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("EVENPLACE_TOKEN", raising=False)
+    monkeypatch.setattr(sys, "argv", ["evenplace", "serve", str(town.run), *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert reason in capsys.readouterr().err

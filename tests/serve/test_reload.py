@@ -1,0 +1,94 @@
+"""A new index takes over while questions are answered, and a broken one does not."""
+
+import concurrent.futures
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.photos import read_photos
+from evenplace.run import index_run
+from evenplace.serve.library import Library
+from tests.drawn import draw_photos
+from tests.serve.conftest import Town, serving
+from tests.serve.test_api import ask
+
+
+@pytest.fixture
+def larger(tmp_path: Path, town: Town) -> Path:
+    """The town's photos and ten more."""
+    shutil.copytree(town.database, tmp_path / "larger")
+    draw_photos(tmp_path / "larger", np.random.default_rng(7).uniform(0, 100, (10, 2)), seed=7)
+    return tmp_path / "larger"
+
+
+def test_a_new_index_is_answered_from(own_town: Town, larger: Path) -> None:
+    outcomes: list[str] = []
+    library = Library(own_town.run, on_reload=outcomes.append)
+    first = library.current
+    assert not library.refresh(), "nothing new"
+    index_run(own_town.run, read_photos(larger))
+    assert library.refresh()
+    assert len(library.current.engine.index) == 50
+    assert library.find(first.version) is first, "pages still show its photos"
+    assert outcomes == ["opened"]
+
+
+def test_a_broken_index_is_refused_and_the_old_one_goes_on(own_town: Town) -> None:
+    outcomes: list[str] = []
+    library = Library(own_town.run, on_reload=outcomes.append)
+    first = library.current
+    manifest = own_town.run / "index" / "manifest.json"
+    manifest.write_text(json.dumps({"version": 999}))
+    for _ in range(3):
+        assert not library.refresh()
+    assert library.current is first
+    assert "999" in library.problem
+    assert outcomes == ["refused"], "said once"
+
+
+def test_an_index_that_is_gone_for_a_moment_is_waited_for(own_town: Town) -> None:
+    library = Library(own_town.run)
+    index = own_town.run / "index"
+    index.rename(index.with_name("away"))
+    assert not library.refresh()
+    index.with_name("away").rename(index)
+    assert not library.refresh()
+    assert library.problem == ""
+
+
+def test_a_reload_under_load_fails_no_question(own_town: Town, larger: Path) -> None:
+    photos = [own_town.photo(number) for number in range(12)]
+    with serving(own_town.run, watch_seconds=0.05) as client:
+        before = client.get("/about").json()
+        statuses: list[int] = []
+        indexes: set[str] = set()
+        shown: list[int] = []
+
+        def keep_asking(number: int) -> None:
+            until = time.monotonic() + 60
+            after = 0
+            while time.monotonic() < until and after < 3:
+                said = ask(client, photos[number])
+                statuses.append(said.status_code)
+                indexes.add(said.json()["index"])
+                hit = said.json()["answers"][0]["hits"][0]["photo"]
+                shown.append(client.get(f"/photos/{hit}?side=16").status_code)
+                after += said.json()["index"] != before["index"]
+
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            asking = [threads.submit(keep_asking, number) for number in range(4)]
+            time.sleep(0.3)
+            index_run(own_town.run, read_photos(larger))
+            for one in asking:
+                one.result()
+        assert set(statuses) == {200}
+        assert set(shown) == {200}
+        assert len(indexes) == 2
+        assert client.get("/about").json()["photos"] == 50
+        assert 'evenplace_index_reloads_total{outcome="opened"} 1.0' in client.get("/metrics").text
+        old = f"/photos/{before['index']}-0"
+        assert client.get(old).status_code == 200
