@@ -18,7 +18,7 @@ from evenplace.study import (
 )
 from evenplace.study.named import low_visit_bias
 from evenplace.study.tables import TABLES, recall_by_area, spread
-from evenplace.training.recipe import PlacesSpec, find_recipe, recipe_names
+from evenplace.training.recipe import find_recipe, recipe_names
 from tests.drawn import draw_photos
 
 TINY = ("epochs=1", "image_size=64", "cut=8", "dim=16", "views=1")
@@ -140,8 +140,6 @@ def test_a_spread_is_over_seeds(values: list[float], text: str) -> None:
 def test_every_named_study_builds_recipes_that_train(name: str) -> None:
     from evenplace.losses import build_loss
 
-    if name == "partition" and not hasattr(PlacesSpec, "rule"):
-        pytest.skip("recipes cannot name a partition yet")
     for system in find_study(name).systems:
         recipe = system.build_recipe((), 3)
         assert recipe.training.seed == 3

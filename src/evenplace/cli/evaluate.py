@@ -1,39 +1,78 @@
 """evenplace evaluate: how often is a run right, in the head and in the tail?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenplace.cli.console import bars, print_skipped, print_table
+from evenplace.cli.console import bars, console, print_skipped, print_table
+
+if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
+    from evenplace.evaluation import Scores
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
-    queries: Annotated[Path, typer.Option(help="geo-tagged photos to ask with")],
+    queries: Annotated[
+        Path, typer.Option(help="geo-tagged photos to ask with; with --protocol, the data set")
+    ],
+    protocol: Annotated[
+        str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
+    ] = None,
+    allow_partial: Annotated[
+        bool, typer.Option(help="accept a data set that is not complete")
+    ] = False,
     radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
     heading: Annotated[
         float | None, typer.Option(help="degrees within which it must look the same way")
     ] = None,
+    frames: Annotated[
+        int | None, typer.Option(help="count frames instead of metres, as Nordland does")
+    ] = None,
     rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None,
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
+    texts: Annotated[
+        Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
+    ] = None,
     layout: Annotated[
         str | None, typer.Option(help="layout of the photos; found by looking")
     ] = None,
 ) -> None:
-    """Ask every query and print recall, overall and by tier, with intervals."""
+    """Ask every query: recall by tier and condition, confidence, metres, cost."""
+    from evenplace.evaluation.protocol import read_test
+    from evenplace.evaluation.textfiles import write_texts
     from evenplace.photos import read_photos
-    from evenplace.report.tables import COLUMNS, score_rows
     from evenplace.run import evaluate_run
 
-    photos = read_photos(queries, layout)
+    if protocol is None:
+        photos = read_photos(queries, layout)
+    else:
+        test = read_test(run / "index", protocol, queries, allow_partial)
+        console.print(test.describe(), markup=False)
+        photos, frames, radius = test.queries, test.frames, test.radius or radius
     asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None}
-    changes = {name: value for name, value in asked.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     with bars() as announce:
         scores = evaluate_run(
-            run, photos, radius=radius, heading=heading, announce=announce, **changes
+            run, photos, radius=radius, heading=heading, frames=frames, announce=announce, **changes
         )
     print_skipped(photos.skipped, "queries")
-    counts = f"{scores.overall.queries} queries; tail {scores.tail.queries}"
-    print_table(COLUMNS, score_rows([scores]), counts)
+    _print(scores)
+    if texts is not None:
+        console.print(f"{write_texts(scores.predictions, texts)} files in {texts}", markup=False)
+
+
+def _print(scores: "Scores") -> None:
+    from evenplace.report import tables
+
+    counts = (
+        f"{scores.overall.queries} queries, {scores.answerable.queries} with a match within "
+        f"{scores.truth}; tail {scores.tail.queries}"
+    )
+    print_table(tables.COLUMNS, tables.score_rows([scores]), counts)
+    rows = tables.condition_rows([scores])
+    if rows:
+        print_table((*tables.CONDITION_COLUMNS, "R@1"), rows)
+    print_table(tables.KNOWING_COLUMNS, tables.knowing_rows([scores]), "confidence")
+    print_table(*tables.cost_table([scores]), "cost: median / 95th percentile of one query")

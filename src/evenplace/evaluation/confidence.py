@@ -93,19 +93,12 @@ def trace(right: Right, confidence: NDArray[np.floating]) -> Curve:
 
 def average_precision(right: Right, confidence: NDArray[np.floating]) -> float:
     """AUC-PR as scikit-learn has it: sum_u (recall_u - recall_{u-1}) precision_u; 0 if none."""
-    curve = trace(right, confidence)
-    steps = np.diff(curve.recall, prepend=0.0)
-    return float(steps @ curve.precision)
+    return _average_precision(trace(right, confidence))
 
 
 def auroc(right: Right, confidence: NDArray[np.floating]) -> float:
     """Chance that a right answer is surer than a wrong one, ties counting half."""
-    curve = trace(right, confidence)
-    hits, misses = curve.right, curve.accepted - curve.right
-    if not hits[-1] or not misses[-1]:
-        return float("nan")
-    rising = np.diff(misses, prepend=0.0) * (hits + np.append(0.0, hits[:-1])) / 2
-    return float(rising.sum() / (hits[-1] * misses[-1]))
+    return _auroc(trace(right, confidence))
 
 
 def aurc(right: Right, confidence: NDArray[np.floating]) -> float:
@@ -113,23 +106,14 @@ def aurc(right: Right, confidence: NDArray[np.floating]) -> float:
 
     Within a tie the wrong ones are spread evenly, which is the mean over all orders.
     """
-    curve = trace(right, confidence)
-    answered = np.arange(1, int(curve.accepted[-1]) + 1)
-    wrong = np.interp(
-        answered,
-        np.append(0, curve.accepted),
-        np.append(0, curve.accepted - curve.right),
-    )
-    return float(np.mean(wrong / answered))
+    return _aurc(trace(right, confidence))
 
 
 def coverage_at(right: Right, confidence: NDArray[np.floating], precision: float) -> float:
     """The largest share of queries that can be answered while `precision` of them are right."""
     if not 0 < precision <= 1:
         raise SettingError(f"precision={precision} is a share of the answers; use above 0 to 1")
-    curve = trace(right, confidence)
-    good = curve.precision >= precision - 1e-12
-    return float(curve.coverage[good].max(initial=0.0))
+    return _coverage_at(trace(right, confidence), precision)
 
 
 def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
@@ -152,14 +136,15 @@ def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
 def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
     """Every number about one source."""
     sure = np.asarray(confidence, np.float64)
+    curve = trace(right, sure)
     probable = bool(sure.min() >= 0 and sure.max() <= 1)
     return Knowing(
         queries=len(right),
         right=int(right.sum()),
-        auc_pr=average_precision(right, sure),
-        auroc=auroc(right, sure),
-        aurc=aurc(right, sure),
-        coverage={f"{100 * p:g}": coverage_at(right, sure, p) for p in PRECISIONS},
+        auc_pr=_average_precision(curve),
+        auroc=_auroc(curve),
+        aurc=_aurc(curve),
+        coverage={f"{100 * p:g}": _coverage_at(curve, p) for p in PRECISIONS},
         ece=reliability(right, sure).ece if probable else float("nan"),
     )
 
@@ -188,6 +173,31 @@ def compare_sources(
         gains[draw] = ranked[0].precision(weight) - ranked[1].precision(weight)
     low, high = np.percentile(gains, [2.5, 97.5])
     return Interval(100 * gain, 100 * float(low), 100 * float(high))
+
+
+def _average_precision(curve: Curve) -> float:
+    return float(np.diff(curve.recall, prepend=0.0) @ curve.precision)
+
+
+def _auroc(curve: Curve) -> float:
+    hits, misses = curve.right, curve.accepted - curve.right
+    if not hits[-1] or not misses[-1]:
+        return float("nan")
+    rising = np.diff(misses, prepend=0.0) * (hits + np.append(0.0, hits[:-1])) / 2
+    return float(rising.sum() / (hits[-1] * misses[-1]))
+
+
+def _aurc(curve: Curve) -> float:
+    answered = np.arange(1, int(curve.accepted[-1]) + 1)
+    wrong = np.interp(
+        answered, np.append(0, curve.accepted), np.append(0, curve.accepted - curve.right)
+    )
+    return float(np.mean(wrong / answered))
+
+
+def _coverage_at(curve: Curve, precision: float) -> float:
+    good = curve.precision >= precision - 1e-12
+    return float(curve.coverage[good].max(initial=0.0))
 
 
 class _Ranked:

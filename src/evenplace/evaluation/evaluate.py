@@ -176,6 +176,6 @@ def _any_right(
 
 def _first_centre(engine: Search, queries: Photos, hits: Hits, radius: float) -> Rows:
     """Rank of the first shortlisted place whose centre lies within the radius (LR@N).  (Q,)."""
-    centres = engine.index.places.centres[hits.shortlist]  # (Q, n, 2)
-    away = np.linalg.norm(centres - queries.positions[:, None], axis=2)
+    east, north = (axis[hits.shortlist] for axis in engine.index.places.centres.T)  # (Q, n)
+    away = np.hypot(east - queries.east[:, None], north - queries.north[:, None])
     return first_right(away <= radius)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 2000
-_MANY = 5000  # spots of different kinds from which the normal limit is used
+_MANY = 2000  # spots from which the normal limit is used
 _NORMAL = 1.959964  # 97.5 % of a normal variable lies below
 
 Floats = NDArray[np.float64]
@@ -64,17 +64,18 @@ def interval(values: Floats, clusters: Ints, seed: int = 0) -> Interval:
 
     Spots with the same sum and size are interchangeable, so how often each *kind* is drawn is
     multinomial as well: the same distribution as drawing spots, without a (R, K) table.  Beyond
-    5,000 kinds the normal limit of the same estimator is used.
+    2,000 spots the normal limit of the same estimator is used.
     """
     if not len(values):
         return Interval(float("nan"), float("nan"), float("nan"))
     sums, sizes = _per_cluster(np.asarray(values, np.float64), clusters)  # (K,)
-    kinds, many = np.unique(sums + 1j * sizes, return_counts=True)  # (T,) as pairs
     mean = float(np.mean(values))
-    if len(kinds) > _MANY:
+    if len(sums) > _MANY:
         error = np.sqrt(np.sum((sums - mean * sizes) ** 2) * len(sums) / (len(sums) - 1))
-        half = _NORMAL * float(error) / len(values)
-        return Interval(100 * mean, 100 * (mean - half), 100 * (mean + half))
+        ends = np.clip(mean + np.array([-1, 1]) * _NORMAL * error / len(values),
+                       values.min(), values.max())  # fmt: skip
+        return Interval(100 * mean, 100 * float(ends[0]), 100 * float(ends[1]))
+    kinds, many = np.unique(sums + 1j * sizes, return_counts=True)  # (T,) as pairs
     generator = np.random.default_rng(seed)
     draws = generator.multinomial(len(sums), many / len(sums), RESAMPLES)  # (R, T)
     means = (draws @ kinds.real) / (draws @ kinds.imag)

@@ -2,23 +2,38 @@
 
 from collections.abc import Sequence
 
-from evenplace.evaluation import Interval, Scores, compare
+import numpy as np
+
+from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 
-COLUMNS = ("system", "R@1", "R@5", "head R@1", "middle R@1", "tail R@1", "LR@1", "pool", "ms")
+COLUMNS = (
+    "system", "R@1", "R@1 findable", "R@5", "head R@1", "middle R@1", "tail R@1", "LR@1", "pool",
+    "mAP@10", "median m", "ms",
+)  # fmt: skip
+GAIN_COLUMNS = ("difference in R@1", "overall", *TIERS)
+KNOWING_COLUMNS = ("system", "source", "AUC-PR", "AUROC", "AURC", "at 95 %", "at 99 %", "ECE")
+CONDITION_COLUMNS = ("condition", "", "queries")
+NOTHING = "–"
 
 
 def score_rows(systems: Sequence[Scores]) -> list[list[str]]:
-    """One row a system; intervals at 95 %, milliseconds the median of one query."""
+    """One row a system; intervals at 95 %, milliseconds the median of one query.
+
+    R@1 counts queries without a match as failures, "findable" leaves them out.
+    """
     return [
         [
             scores.name,
             str(scores.overall.intervals[1]),
+            number(scores.answerable.recall[1]),
             f"{scores.recall[5]:.1f}",
             *(str(scores.tier(tier).intervals[1]) for tier in TIERS),
             f"{scores.classifier.recall[1]:.1f}",
             f"{scores.pool.recall[1]:.1f}",
-            f"{sum(stage.median_ms for stage in scores.cost.latency.values()):.0f}",
+            number(scores.mean_precision[10].mean),
+            number(scores.position.median),
+            f"{scores.cost.median_ms:.0f}",
         ]
         for scores in systems
     ]
@@ -30,18 +45,67 @@ def gain_rows(systems: Sequence[Scores]) -> list[list[str]]:
     return [
         [
             f"{scores.name} − {systems[0].name}",
-            *(_signed(compare(scores.predictions, base, tier)) for tier in (None, 0, 1, 2)),
+            *(str(compare_pairs(scores.predictions, base, tier)) for tier in (None, 0, 1, 2)),
         ]
         for scores in systems[1:]
     ]
 
 
-GAIN_COLUMNS = ("difference in R@1", "overall", *TIERS)
+def knowing_rows(systems: Sequence[Scores]) -> list[list[str]]:
+    """How well each source of confidence tells right from wrong; "own" is the system's."""
+    return [
+        [
+            scores.name,
+            source,
+            *(number(value, 3) for value in (found.auc_pr, found.auroc, found.aurc)),
+            *(f"{100 * share:.1f} %" for share in found.coverage.values()),
+            number(found.ece, 3),
+        ]
+        for scores in systems
+        for source, found in scores.knowing.items()
+    ]
 
 
-def _signed(gain: Interval) -> str:
-    mark = " *" if gain.excludes_zero else ""
-    return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]{mark}"
+def condition_rows(systems: Sequence[Scores]) -> list[list[str]]:
+    """R@1 by condition: a row for each label, a column for each system."""
+    return [
+        [
+            what,
+            label,
+            str(recalls.queries),
+            *(str(scores.conditions[what][label].intervals[1]) for scores in systems),
+        ]
+        for what, labels in systems[0].conditions.items()
+        for label, recalls in labels.items()
+    ]
+
+
+def cost_table(systems: Sequence[Scores]) -> tuple[list[str], list[list[str]]]:
+    """What each system takes: sizes, and median / 95th percentile of each stage."""
+    stages = list(dict.fromkeys(stage for scores in systems for stage in scores.cost.latency))
+    columns = ["system", "parameters", "numbers a photo", "index", "memory", "candidates"]
+    rows = []
+    for scores in systems:
+        cost = scores.cost
+        spent = [cost.latency.get(stage) for stage in stages]
+        rows.append(
+            [
+                scores.name,
+                f"{cost.parameters / 1e6:.1f} M",
+                str(cost.dim),
+                f"{cost.index_bytes / 2**20:.1f} MiB",
+                f"{cost.resident_bytes / 2**20:.0f} MiB",
+                f"{cost.pool_size:.0f}",
+                *(f"{one.median_ms:.2f} / {one.p95_ms:.2f}" if one else NOTHING for one in spent),
+                f"{cost.median_ms:.1f}",
+            ]
+        )
+    return [*columns, *(f"{stage}, ms" for stage in stages), "a query, ms"], rows
+
+
+def number(value: float, digits: int = 1) -> str:
+    """A figure, or a dash where there is none."""
+    return f"{value:.{digits}f}" if np.isfinite(value) else NOTHING
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,242 @@
+"""Named tests, frames, conditions, text files, mAP and pairs: each against counting."""
+
+from dataclasses import replace
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenplace.errors import RunError, SettingError
+from evenplace.evaluation.conditions import find_conditions
+from evenplace.evaluation.evaluate import compare_pairs, score
+from evenplace.evaluation.predictions import Predictions, find_spots, join_predictions
+from evenplace.evaluation.protocol import read_test
+from evenplace.evaluation.ranking import average_precisions
+from evenplace.evaluation.sources import SOURCES
+from evenplace.evaluation.textfiles import read_texts, write_texts
+from evenplace.evaluation.truth import Truth, turn
+from evenplace.evaluation.uncertainty import interval, mcnemar
+from evenplace.index import index_descriptors
+from evenplace.photos import Photos
+from evenplace.photos.protocols import PROTOCOLS, Protocol
+from evenplace.places import Grid
+from evenplace.search import Search
+from tests.drawn import photos_at, unit
+from tests.evaluation.test_scores import scored
+
+
+def test_average_precision_is_counted_by_hand() -> None:
+    right = np.array([[True, False, True, False], [False, True, False, False], [False] * 4])
+    found = average_precisions(right, np.array([2, 5, 0]), 4)
+    np.testing.assert_allclose(found, [(1 + 2 / 3) / 2, (1 / 2) / 4, 0])
+    np.testing.assert_allclose(average_precisions(right, np.array([2, 5, 0]), 1), [1, 0, 0])
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_mcnemar_is_a_coin_tossed_as_often_as_the_systems_differ(won: int, lost: int) -> None:
+    total = won + lost
+    tail = sum(comb(total, i) for i in range(min(won, lost) + 1)) / 2**total
+    assert mcnemar(won, lost) == pytest.approx(min(1, 2 * tail))
+
+
+def test_one_query_more_is_no_difference(tmp_path: Path) -> None:
+    base = scored(tmp_path).predictions
+    lost = np.flatnonzero(base.first_right != 0)[0]
+    better = base.first_right.copy()
+    better[lost] = 0
+    found = compare_pairs(replace(base, first_right=better), base)
+    assert (found.won, found.lost, found.p) == (1, 0, 1.0)
+    assert found.gain.mean == pytest.approx(100 / 30)
+    assert "1 won, 0 lost" in str(found)
+
+
+def test_the_fast_bootstrap_is_the_plain_one() -> None:
+    rng = np.random.default_rng(0)
+    values, spots = (rng.random(200) < 0.7).astype(float), rng.integers(0, 60, 200)
+    found = interval(values, spots)
+    members = [np.flatnonzero(spots == spot) for spot in np.unique(spots)]
+    means = []
+    for _ in range(4000):
+        drawn = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        means.append(100 * values[drawn].mean())
+    low, high = np.percentile(means, [2.5, 97.5])
+    assert found.low == pytest.approx(low, abs=0.6)
+    assert found.high == pytest.approx(high, abs=0.6)
+
+
+def test_many_different_values_take_the_normal_limit_of_the_same_interval() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.random(6000)
+    limit, spots = interval(values, np.arange(6000)), np.arange(6000)
+    plain = 100 * rng.choice(values, (1000, 6000)).mean(axis=1)
+    assert limit.high - limit.low == pytest.approx(
+        np.ptp(np.percentile(plain, [2.5, 97.5])), rel=0.1
+    )
+    assert limit == interval(values, spots * 10_000_000)
+
+
+def with_frames(frames: list[int]) -> Photos:
+    nowhere = np.zeros(len(frames))
+    return Photos.from_arrays(
+        east=nowhere, north=nowhere, frame=np.array(frames), path=[f"{f}.jpg" for f in frames]
+    )
+
+
+def test_frames_count_as_near_within_the_tolerance() -> None:
+    queries, database = with_frames([10, 50]), with_frames([8, 12, 13, 40])
+    truth = Truth(frames=2)
+    assert truth.positives(queries, database).counts.tolist() == [2, 0]
+    asked, rows = np.repeat([0, 1], 4), np.tile(np.arange(4), 2)
+    right = truth.right(queries, database, asked, rows)
+    assert right.tolist() == [True, True, False, False, False, False, False, False]
+    assert str(truth) == "±2 frames"
+    with pytest.raises(SettingError, match="frames=-1"):
+        Truth(frames=-1)
+    with pytest.raises(SettingError, match="heading=200"):
+        Truth(heading=200)
+
+
+def test_positives_look_the_same_way_when_asked_to() -> None:
+    queries = photos_at(np.zeros((1, 2)), heading=0)
+    database = Photos.from_arrays(
+        east=np.repeat(queries.east, 3), north=np.repeat(queries.north, 3), zone=34,
+        heading=[350.0, 60.0, np.nan], path=["a", "b", "c"],
+    )  # fmt: skip
+    assert Truth(25).positives(queries, database).counts.tolist() == [3]
+    near = Truth(25, 45).positives(queries, database)
+    assert near.of(0).tolist() == [0]
+    assert turn(np.array([350.0]), np.array([20.0]))[0] == 30
+
+
+def test_queries_without_a_match_are_counted_both_ways(tmp_path: Path) -> None:
+    photos = photos_at(np.array([[10.0, 10.0], [70.0, 10.0]]))
+    index = index_descriptors(unit(2, 4, 0), photos, Grid(20).partition(photos), tmp_path / "i")
+    queries = photos_at(np.array([[12.0, 10.0], [900.0, 900.0]]))
+    asked = index.descriptors[[0, 1]].astype(np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    found = score(Search(index), queries, asked, Truth(25))
+    order = [index.photos.paths.index(path) for path in ("photo-0000.jpg", "photo-0001.jpg")]
+    assert order == [0, 1]
+    assert (found.overall.queries, found.answerable.queries) == (2, 1)
+    assert (found.recall[1], found.answerable.recall[1]) == (50, 100)
+    assert found.mean_precision[1].mean == 100
+
+
+def test_conditions_part_the_queries() -> None:
+    at = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 7.0], [0.0, 900.0]])
+    queries = photos_at(at)
+    queries = Photos.from_arrays(
+        east=queries.east, north=queries.north, zone=34, heading=[10.0, 100.0, np.nan, 350.0],
+        time=pa.array(["2020-01-05", "2020-07-05", None, "2020-04-01"]).cast(pa.timestamp("s")),
+        note=["NIGHT_092", "day 1", "holiday", ""], path=list("abcd"),
+    )  # fmt: skip
+    database = photos_at(np.zeros((1, 2)), heading=0)
+    found = find_conditions(queries, database, Truth(25).positives(queries, database))
+    assert found["light"].tolist() == ["night", "day", "", ""]
+    assert found["season"].tolist() == ["winter", "summer", "", "spring"]
+    assert found["looking"].tolist() == ["north", "east", "", "north"]
+    assert found["turned"].tolist() == ["0-30°", "over 90°", "", ""]
+    assert found["away"].tolist() == ["0-5 m", "0-5 m", "5-10 m", ""]
+
+
+def test_seasons_turn_round_in_the_south() -> None:
+    time = pa.array(["2020-01-05"]).cast(pa.timestamp("s"))
+    queries = Photos.from_arrays(east=[5e5], north=[6e6], zone=-34, time=time, path=["a"])
+    found = find_conditions(queries, queries, Truth(25).positives(queries, queries))
+    assert found["season"].tolist() == ["summer"]
+    assert "light" not in found
+
+
+def test_every_source_judges_the_same_answers(tmp_path: Path) -> None:
+    scores = scored(tmp_path, rerank="fused")
+    run = scores.predictions
+    assert set(run.sources) == set(SOURCES)
+    assert set(scores.knowing) == {"own", *SOURCES}
+    assert {found.right for found in scores.knowing.values()} == {int(run.right.sum())}
+    np.testing.assert_allclose(run.sources["mass"], run.confidence, atol=1e-5)  # the engine's own
+    assert (run.sources["l2"] <= 0).all()
+    assert ((run.sources["posterior"] >= 0) & (run.sources["posterior"] <= 1)).all()
+
+
+def test_the_source_cfd_is_the_reranker_s_own_distance(tmp_path: Path) -> None:
+    run = scored(tmp_path, rerank="cfd").predictions
+    np.testing.assert_allclose(-run.sources["cfd"], run.hit_distances[:, 0], atol=2e-3)
+
+
+def test_text_files_hold_what_was_predicted(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions
+    assert write_texts(run, tmp_path / "txt") == 30
+    again = read_texts(tmp_path / "txt")
+    assert [one.query for one in again] == run.paths
+    for number, one in enumerate(again):
+        assert list(one.hits) == [path for path in run.hit_paths[number] if path]
+        first = [path in one.positives for path in one.hits].index(True) if one.positives else -1
+        assert first == run.first_right[number]
+    with pytest.raises(RunError, match=r"no \.txt"):
+        read_texts(tmp_path / "empty")
+    (tmp_path / "bad.txt").write_text("hello\n")
+    with pytest.raises(RunError, match="Query path:"):
+        read_texts(tmp_path / "bad.txt")
+
+
+def test_spots_of_one_map_are_shared_between_seeds(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions
+    apart, together = (join_predictions([run, run], one_map=one) for one in (False, True))
+    assert len(np.unique(together.clusters)) == len(np.unique(find_spots(run.positions)))
+    assert len(np.unique(apart.clusters)) == 2 * len(np.unique(together.clusters))
+    some = together[np.array([1, 3])]
+    assert some.paths == [run.paths[1], run.paths[3]]
+    assert some.sources["l2"].shape == (2,)
+
+
+def test_predictions_of_another_version_say_so(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"path": ["a"]}), tmp_path / "p.parquet")
+    with pytest.raises(RunError, match="evaluate again"):
+        Predictions.read(tmp_path / "p.parquet")
+
+
+def test_a_named_test_wants_its_own_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = photos_at(np.array([[10.0, 10.0], [70.0, 10.0]]))
+    index_descriptors(unit(2, 4, 0), photos, Grid(20).partition(photos), tmp_path / "index")
+    tiny = Protocol(lambda path: (photos, photos[:1]), 2, (1,))
+    large = Protocol(lambda path: (photos_at(np.zeros((3, 2))), photos[:1]), 3, (1,))
+    for name, protocol in (("tiny", tiny), ("large", large)):
+        monkeypatch.setitem(PROTOCOLS, name, protocol)
+    test = read_test(tmp_path / "index", "tiny", tmp_path)
+    assert len(test.queries) == 1
+    with pytest.raises(RunError, match="2 photos and large has 3"):
+        read_test(tmp_path / "index", "large", tmp_path)
+    assert len(read_test(tmp_path / "index", "large", tmp_path, True).database) == 3
+
+
+def test_recall_is_that_of_vpr_methods_evaluation(tmp_path: Path) -> None:
+    """Its definition, written again: Euclidean neighbours, positives by scikit-learn's radius."""
+    import faiss
+    from sklearn.neighbors import NearestNeighbors
+
+    rng = np.random.default_rng(3)
+    photos, queries = (photos_at(rng.uniform(0, 300, (n, 2)).round(1)) for n in (150, 60))
+    stored, asked = unit(150, 12, 1), unit(60, 12, 2)
+    index = index_descriptors(stored, photos, Grid(20).partition(photos), tmp_path / "i")
+    found = score(Search(index, exact=True), queries, asked, Truth(25))
+
+    near = NearestNeighbors().fit(index.photos.positions)
+    positives = near.radius_neighbors(queries.positions, 25, return_distance=False)
+    flat = faiss.IndexFlatL2(12)
+    flat.add(np.ascontiguousarray(index.descriptors, np.float32))
+    _, predictions = flat.search(asked, 20)
+    recalls = np.zeros(4)
+    for query, rows in enumerate(predictions):
+        for i, n in enumerate((1, 5, 10, 20)):
+            if np.isin(rows[:n], positives[query]).any():
+                recalls[i:] += 1
+                break
+    assert list(found.recall.values()) == pytest.approx(list(recalls / 60 * 100))
