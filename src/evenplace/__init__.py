@@ -31,6 +31,7 @@ _HOMES = {
     "evenplace.search": ("Search",),
     "evenplace.evaluation": ("compare", "evaluate"),
     "evenplace.report.evaluation": ("write_report",),
+    "evenplace.serve.client": ("Client",),
 }
 _MODULES = {
     "errors": "evenplace.errors",

@@ -5,6 +5,7 @@ import io
 import random
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -29,7 +30,7 @@ def seeds(town: Town) -> list[bytes]:
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "canary-in-the-exif"
-    saved = [
+    saved: list[tuple[Image.Image, str, dict[str, Any]]] = [
         (picture, "JPEG", {"exif": exif}),
         (picture, "JPEG", {"progressive": True, "quality": 30}),
         (picture.convert("L"), "JPEG", {}),

@@ -141,7 +141,7 @@ def test_without_the_token_there_is_only_the_empty_page(town: Town) -> None:
             assert said.headers["www-authenticate"] == "Bearer"
         assert ask(client, town.photo()).status_code == 401
         for wrong in (TOKEN[:-1], TOKEN + "x", "", "ü" * 22, TOKEN.upper()):
-            headers = {"authorization": f"Bearer {wrong}".encode()}
+            headers = {b"authorization": f"Bearer {wrong}".encode()}
             assert client.get("/about", headers=headers).status_code == 401
         right = {"authorization": f"Bearer {TOKEN}"}
         assert client.get("/about", headers=right).status_code == 200
