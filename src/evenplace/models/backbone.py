@@ -45,6 +45,7 @@ class BackboneSpec:
     facet: str = "token"
     adapters: bool = False
     gated: bool = False
+    bands: tuple[int, ...] = ()  # stages that are read too, in two bands (`bands.py`)
     embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
     release: str = ""  # the name of its published weights in `releases`
     halvings: int = 5  # how often a convolutional network halves the sides
@@ -53,6 +54,8 @@ class BackboneSpec:
 
     def cells(self, size: int) -> int:
         """How many cells the feature map of a square photo of `size` pixels has."""
+        if self.bands:
+            return 1
         if self.patch > 1:
             return (size // self.patch) ** 2
         for _ in range(self.halvings):

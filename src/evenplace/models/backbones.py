@@ -8,6 +8,7 @@ from torch import Tensor
 
 from evenplace.errors import SettingError, WeightsError
 from evenplace.models.backbone import Backbone, BackboneSpec
+from evenplace.models.bands import BandedBackbone
 from evenplace.models.convolutional import (
     efficientnet_stages,
     resnet_stages,
@@ -38,6 +39,12 @@ def _lite(number: int, size: int) -> BackboneSpec:
         halved=(1, 1, 2, 3, 4, 4, 5, 5, 5),
         embedded=(package, holder) if number < 2 else None,
     )
+
+
+def _banded(spec: BackboneSpec, bands: tuple[int, ...]) -> BackboneSpec:
+    """A network read at several depths, frozen unless told otherwise."""
+    channels = spec.channels + sum(2 * spec.widths[stage] for stage in bands)
+    return dataclasses.replace(spec, channels=channels, bands=bands, cut=spec.stages, widths=())
 
 
 def _efficientnet(number: int, channels: int, size: int) -> BackboneSpec:
@@ -111,6 +118,9 @@ _VGG16 = BackboneSpec(
 
 def _table() -> dict[str, BackboneSpec]:
     table = {f"efficientnet-lite{n}": _lite(n, size) for n, size in enumerate(_LITE_SIZES)}
+    for number in (0, 1):
+        lite = table[f"efficientnet-lite{number}"]
+        table[f"efficientnet-lite{number}-bands"] = _banded(lite, (5, 6))
     table |= {f"efficientnet-b{n}": _efficientnet(n, *v) for n, v in _EFFICIENTNETS.items()}
     table["resnet18"] = _resnet(18, (64, 64, 128, 256, 512))
     table |= {f"resnet{n}": _resnet(n, (64, 256, 512, 1024, 2048)) for n in (50, 101, 152)}
@@ -153,7 +163,7 @@ def build_backbone(
     least = 1 if spec.heads else 0
     if not least <= cut <= spec.stages:
         raise SettingError(f"cut={cut} is outside {name}, which is cut at {least} to {spec.stages}")
-    kind = Transformer if spec.heads else Backbone
+    kind = Transformer if spec.heads else BandedBackbone if spec.bands else Backbone
     backbone = kind(spec.assemble(spec), spec, cut)
     if weights is not None:
         load_pretrained(backbone, name)
