@@ -29,6 +29,9 @@ leave_ranks()
 """
 ROOT = str(Path(__file__).parents[2])
 PAIRS = ["loss.name=multi-similarity", "sampler=photo", "photos_per_place=3", "batch=24"]
+# Adam divides by the size of a gradient, so where a gradient is zero but for rounding its steps
+# are the rounding's, and two orders of summation soon differ by 1e-4.  SGD shows what is ours.
+SGD = ["optimiser=sgd", "lr=0.01", "lr_classifier=0.1"]
 CASES = {
     "sharded classifiers": ["start=principal"],
     "groups": ["places.groups=2", "places.cell=10", "start=random", "epochs=4"],
@@ -75,8 +78,9 @@ def run_two(town: Path, run: Path, settings: list[str]) -> list[float]:
 def test_two_processes_compute_what_one_does(
     town: tuple[Path, Photos], tmp_path: Path, case: str
 ) -> None:
-    alone = quick_run(town[1], tmp_path / "alone", *CASES[case])
-    together = run_two(town[0], tmp_path / "together", CASES[case])
+    settings = [*SGD, *CASES[case]]
+    alone = quick_run(town[1], tmp_path / "alone", *settings)
+    together = run_two(town[0], tmp_path / "together", settings)
     np.testing.assert_allclose(together, alone.losses, atol=1e-5, rtol=1e-5)
     from evenplace.models.checkpoints import load_checkpoint
 

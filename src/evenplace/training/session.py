@@ -8,6 +8,7 @@ what an unbroken one would have drawn.
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -128,25 +129,26 @@ class Session:
         """One batch: its loss, its gradient, and, at the end of an accumulation, one step."""
         every = self.spec.accumulate
         last = (number + 1) % every == 0 or number + 1 == count
-        holding = not last and isinstance(self.describer, DistributedDataParallel)
+        if number % every == 0:
+            self.state.optimiser.zero_grad(set_to_none=True)
         devices = [self.scene.device] if self.scene.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):  # dropout's dice, the same in a run taken up again
+        with torch.random.fork_rng(devices), self._shared(last):
+            # dropout's dice, the same in a run taken up again
             torch.manual_seed(hash((*seed, number, self.scene.ranks.rank)) & (2**62 - 1))
-            if holding:
-                with self.describer.no_sync():  # type: ignore[operator]
-                    loss = self._loss(step, maps)
-                    self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
-            else:
-                loss = self._loss(step, maps)
-                if number % every == 0:
-                    self.state.optimiser.zero_grad(set_to_none=True)
-                self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
+            loss = self._loss(step, maps)
+            self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
         if last:
             self.scaler.step(self.state.optimiser)
             self.scaler.update()
             self.average.update()
         self.position.total += float(loss.detach()) * len(step)
         self.position.seen += len(step)
+
+    def _shared(self, last: bool) -> AbstractContextManager[object]:
+        """Ranks bring their gradients together once an accumulation, at its end."""
+        if last or not isinstance(self.describer, DistributedDataParallel):
+            return nullcontext()
+        return self.describer.no_sync()  # type: ignore[no-any-return]
 
     def _loss(self, step: Step, maps: Tensor) -> Tensor:
         objective, ranks = self.objective, self.scene.ranks
