@@ -8,6 +8,7 @@ run/report/index.html                                              report
 """
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from evenplace.index import Index, build_index, fingerprint, index_descriptors, 
 from evenplace.index.build import mean_prototypes
 from evenplace.models.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.models.describe import Progress, describe_photos
+from evenplace.models.extract import extract_photos
 from evenplace.models.methods import build_model
 from evenplace.models.network import PlaceNetwork, build_network
 from evenplace.photos.files import whole_file
@@ -27,6 +29,8 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.search.calibration import Calibration
+from evenplace.training.devices import choose_device
+from evenplace.training.distributed import Ranks
 from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
@@ -66,15 +70,40 @@ def index_run(
     cache_folder: Path | None = None,
     announce: Announce | None = None,
 ) -> Index:
-    """Describe a database with the run's model and lay it out in run/index."""
-    progress = announce("describing the database") if announce else None
-    return build_index(
+    """Describe a database with the run's model and lay it out in run/index.
+
+    Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
+    """
+    parts = None if cache_folder else run / "descriptors"
+    if parts is not None:
+        describe_run(run, database, announce=announce)
+    built = build_index(
         run_network(run),
         database,
         run_places(run),
         run / "index",
         cache_folder=cache_folder,
-        progress=progress,
+        parts_folder=parts,
+        progress=announce("describing the database") if announce and cache_folder else None,
+    )
+    if parts is not None:
+        shutil.rmtree(parts, ignore_errors=True)
+    return built
+
+
+def describe_run(
+    run: Path, database: Photos, ranks: Ranks | None = None, *, announce: Announce | None = None
+) -> None:
+    """Describe this process's share of a database to run/descriptors, on the fastest device."""
+    ranks = ranks or Ranks()
+    network = run_network(run).to(choose_device("auto", ranks.local))
+    extract_photos(
+        network,
+        database.paths,
+        run / "descriptors",
+        rank=ranks.rank,
+        ranks=ranks.count,
+        progress=announce("describing the database") if announce else None,
     )
 
 

@@ -29,12 +29,20 @@ def index(
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos import read_photos
-    from evenplace.run import index_foreign, index_run
+    from evenplace.run import describe_run, index_foreign, index_run
+    from evenplace.training.distributed import join_ranks, leave_ranks
     from evenplace.training.recipe import parse_settings
 
     if checkpoint and not method:
         raise SettingError(f"--checkpoint {checkpoint} needs its network's name; add --method")
     photos = read_photos(database, layout)
+    ranks = join_ranks()
+    if ranks.count > 1 and not method:  # torchrun's processes describe, the first one indexes
+        describe_run(run, photos, ranks)
+        ranks.wait()
+        leave_ranks()
+    if ranks.rank:
+        return
     with bars() as announce:
         if method:
             built = index_foreign(

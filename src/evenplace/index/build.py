@@ -23,6 +23,7 @@ from evenplace.index.scale import fit_scale, photo_spread
 from evenplace.index.tuning import build_coarse, made_up_queries
 from evenplace.models.classifiers import GroupClassifiers
 from evenplace.models.describe import Described, Progress, describe_photos
+from evenplace.models.extract import extract_photos, read_extracted
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
@@ -43,15 +44,17 @@ def build_index(
     raw: bool = False,
     spectra: Sequence[str] = (),
     cache_folder: Path | None = None,
+    parts_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
     """Describe the database with a trained network and lay it out for search.
 
     raw: score places by prototypes of their own length, as Divide&Classify does, instead of
     cosines.  spectra: characteristic functions to keep, for CFD.  cache_folder: where training
-    kept the trunk's output; the photos it has need no second pass.
+    kept the trunk's output; the photos it has need no second pass.  parts_folder: where
+    descriptors are kept part by part, so that a description that was stopped goes on.
     """
-    described = _describe(network, photos.paths, cache_folder, progress)
+    described = _describe(network, photos.paths, cache_folder, parts_folder, progress)
     readable = photos[described.rows]
     kept = Photos(readable.table, photos.skipped + described.skipped)
     with torch.no_grad():
@@ -247,8 +250,15 @@ def _as_slice(rows: Rows) -> Any:
 
 
 def _describe(
-    network: PlaceNetwork, paths: list[str], cache_folder: Path | None, progress: Progress | None
+    network: PlaceNetwork,
+    paths: list[str],
+    cache_folder: Path | None,
+    parts_folder: Path | None,
+    progress: Progress | None,
 ) -> Described:
+    if parts_folder is not None:
+        extract_photos(network, paths, parts_folder, progress=progress)
+        return read_extracted(network, paths, parts_folder)
     if cache_folder is None:
         return describe_photos(network, paths, progress=progress)
     cache = cache_trunk(network, paths, ViewSettings(), cache_folder, progress)

@@ -1,6 +1,6 @@
-"""Descriptors of a large database, in parts on disk: several processes share them, a kill costs one.
+"""Descriptors of a large database, in parts on disk: processes share them, a kill costs one.
 
-    folder/<key>/part-000012.npz      descriptors and rows of a thousand photos, and what was skipped
+    folder/<key>/part-000012.npz    descriptors and rows of a thousand photos, and the skipped
 
 The key tells weights, photos and size, so another model or another list makes other parts.
 
