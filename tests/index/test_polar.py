@@ -30,8 +30,8 @@ def test_distances_from_disk_equal_the_formula(
     expected = spectrum.cfd(
         spectrum.characteristic(query, points)[0], phi[places], amplitude[places], 0.6, phase=phase
     )
-    angles = np.repeat(query @ points.T, 3, axis=0)
-    found = kept.distances(angles, places, 0.6, phase=phase, unbiased=unbiased)
+    asked = as_turns(np.repeat(query @ points.T, 3, axis=0))
+    found = kept.distances(asked, places, 0.6, phase=phase, unbiased=unbiased)
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
     assert np.isfinite(kept.levels).all()
 
@@ -63,6 +63,6 @@ def test_photos_in_no_place_come_last() -> None:
     points = draw_points("paper", 8, count=16, seed=0, spread=1.0)
     spectra = PolarSpectra.measure(unit(12, 8, 0), STARTS, points)
     found = spectra.distances(
-        np.zeros((2, 16), np.float32), np.array([-1, 0]), 0.0, phase="wrapped", unbiased=False
+        np.zeros((2, 16), np.int16), np.array([-1, 0]), 0.0, phase="wrapped", unbiased=False
     )
     assert found[0] > found[1]

@@ -8,7 +8,7 @@ An engine answers with one source; here the others are computed for what it answ
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.index import spectrum
+from evenplace.index import Index, spectrum
 from evenplace.search import Hits, Search
 from evenplace.search.confidence import CONFIDENCES
 from evenplace.search.rerank import Pool, Ranking
@@ -29,51 +29,58 @@ def find_sources(engine: Search, descriptors: Floats, hits: Hits) -> dict[str, F
     """
     answered = np.flatnonzero(hits.rows[:, 0] >= 0)
     found = {name: np.full(len(hits), np.nan, np.float32) for name in SOURCES}
+    stored = _Stored(engine.index)
     for query in answered.tolist():
-        pool, ranking, spots = _pool(engine, descriptors[query], hits, query)
+        pool, ranking, spots = stored.pool(descriptors[query], hits, query)
         for name in POOLED:
             found[name][query] = CONFIDENCES[name](pool, ranking, spots)
-    distance, reliable = _place_spectra(engine, descriptors[answered], hits.rows[answered, 0])
+    distance, reliable = stored.spectra(descriptors[answered], hits.rows[answered, 0])
     found["cfd"][answered], found["r"][answered] = -distance, reliable
     return {name: _refuse(values) for name, values in found.items()}
 
 
-def _pool(
-    engine: Search, descriptor: Floats, hits: Hits, query: int
-) -> tuple[Pool, Ranking, NDArray[np.float64]]:
-    """The candidates of one query as the engine ranked them."""
-    rows = np.sort(hits.pools[query])
-    ranked = hits.rows[query][hits.rows[query] >= 0]
-    order = np.searchsorted(rows, ranked)
-    logits = engine.index.scale * (engine.prototypes @ descriptor)  # (C',)
-    shares = np.full(len(engine.index.starts), logits.min(initial=0), np.float32)
-    shares[engine.reachable] = logits
-    top = logits.max(initial=0)
-    labels = engine.labels[rows]
-    log_posterior = shares[labels] - top - np.log(np.exp(logits - top).sum() + 1e-30)
-    cosines = engine.index.descriptors[rows].astype(np.float32) @ descriptor
-    pool = Pool(rows, labels, cosines, log_posterior.astype(np.float32), descriptor)
-    return pool, Ranking(order, hits.distances[query, : len(order)]), engine.positions[rows]
+class _Stored:
+    """What every query needs of an index, looked up once."""
 
+    def __init__(self, index: Index) -> None:
+        self.starts, self.scale = np.asarray(index.starts), index.scale
+        self.labels, self.spots = index.labels, index.photos.positions
+        self.descriptors = index.descriptors
+        self.reachable = np.flatnonzero(index.sizes)  # (C',) places with database photos
+        self.prototypes = np.asarray(index.prototypes[self.reachable], np.float32)  # (C', D)
 
-def _place_spectra(
-    engine: Search, descriptors: Floats, answers: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
-    """CFD and r between each query and its answer's place; a photo in no place stands alone."""
-    index, draw = engine.index, np.random.default_rng(0)
-    points = spectrum.draw_frequencies("paper", _FREQUENCIES, descriptors.shape[1], draw)
-    asked = spectrum.characteristic(descriptors, points)  # (Q, F)
-    distance = np.empty(len(answers), np.float32)
-    reliable = np.empty(len(answers), np.float32)
-    places = engine.labels[answers]
-    for query, (row, place) in enumerate(zip(answers, places, strict=True)):
-        first, last = (row, row + 1) if place < 0 else index.starts[place : place + 2]
-        rows = np.asarray(index.descriptors[first:last], np.float32)
-        phi = spectrum.characteristic(rows, points).mean(axis=0)[None]  # (1, F)
-        amplitude = np.abs(phi)
-        distance[query] = spectrum.cfd(asked[query], phi, amplitude, _ALPHA)[0]
-        reliable[query] = spectrum.reliability(amplitude)[0]
-    return distance, reliable
+    def pool(
+        self, descriptor: Floats, hits: Hits, query: int
+    ) -> tuple[Pool, Ranking, NDArray[np.float64]]:
+        """The candidates of one query as the engine ranked them."""
+        rows = np.sort(hits.pools[query])
+        ranked = hits.rows[query][hits.rows[query] >= 0]
+        order = np.searchsorted(rows, ranked)
+        logits = self.scale * (self.prototypes @ descriptor)  # (C',)
+        top = logits.max(initial=0)
+        shares = np.full(len(self.starts), logits.min(initial=0), np.float32)
+        shares[self.reachable] = logits
+        labels = self.labels[rows]
+        log_posterior = shares[labels] - top - np.log(np.exp(logits - top).sum() + 1e-30)
+        cosines = np.asarray(self.descriptors[rows], np.float32) @ descriptor
+        pool = Pool(rows, labels, cosines, log_posterior.astype(np.float32), descriptor)
+        return pool, Ranking(order, hits.distances[query, : len(order)]), self.spots[rows]
+
+    def spectra(self, descriptors: Floats, answers: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """CFD and r between each query and its answer's place; a photo in no place stands alone."""
+        draw = np.random.default_rng(0)
+        points = spectrum.draw_frequencies("paper", _FREQUENCIES, descriptors.shape[1], draw)
+        asked = spectrum.characteristic(descriptors, points)  # (Q, F)
+        distance = np.empty(len(answers), np.float32)
+        reliable = np.empty(len(answers), np.float32)
+        for query, (row, place) in enumerate(zip(answers, self.labels[answers], strict=True)):
+            first, last = (row, row + 1) if place < 0 else self.starts[place : place + 2]
+            rows = np.asarray(self.descriptors[first:last], np.float32)
+            phi = spectrum.characteristic(rows, points).mean(axis=0)[None]  # (1, F)
+            amplitude = np.abs(phi)
+            distance[query] = spectrum.cfd(asked[query], phi, amplitude, _ALPHA)[0]
+            reliable[query] = spectrum.reliability(amplitude)[0]
+        return distance, reliable
 
 
 def _refuse(values: Floats) -> Floats:

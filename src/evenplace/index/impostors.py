@@ -9,7 +9,7 @@ N photos · C places · D descriptor · m look-alike places
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from torch import Tensor
 
 from evenplace.index.coarse import Coarse
 from evenplace.index.tuning import exact_pass
+
+if TYPE_CHECKING:
+    from evenplace.index.layout import Index
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -79,6 +82,30 @@ def impostors_at_scale(
         for first in range(int(starts[-1]), len(descriptors), _BLOCK):
             rows = slice(first, min(first + _BLOCK, len(descriptors)))
             yield _compare(descriptors, positions, rows, others)
+
+
+def impostors_of(
+    descriptors: NDArray[Any], positions: NDArray[np.float64], index: "Index"
+) -> Floats:
+    """r of photos that come later, against photos of the bulk's look-alike places.  (M,)."""
+    base = index.base
+    held = np.flatnonzero(np.diff(base.starts))
+    found = np.zeros(len(descriptors), np.float32)
+    if not len(held):
+        return found
+    spots = base.photos.positions
+    for first in range(0, len(descriptors), _FEW):
+        asked = np.asarray(descriptors[first : first + _FEW], np.float32)
+        n = min(4 * _PLACES, len(held))
+        if index.coarse is not None:
+            alike = index.coarse.candidates(asked @ index.coarse.axes, n)
+        else:
+            alike = exact_pass(index.base_prototypes, held, asked, 1.0, n).places
+        others = _some_photos(np.unique(alike), base.starts)
+        mine = torch.from_numpy(asked), torch.from_numpy(positions[first : first + _FEW])
+        theirs = torch.from_numpy(base.descriptors[others]).float(), torch.from_numpy(spots[others])
+        found[first : first + _FEW] = _similarity(*mine, *theirs, NEIGHBOURS, APART).numpy()
+    return found
 
 
 def _compare(

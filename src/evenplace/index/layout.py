@@ -208,6 +208,18 @@ class Index:
             found.append(table.column("path")[int(row)].as_py() if named else f"photo {number}")
         return found
 
+    def places_of(self, rows: Rows) -> Rows:
+        """Place of some photos, -1 for none.  (P,) -> (P,)."""
+        inside, at = self._physical(rows)
+        last = len(self.base.starts) - 1
+        bulk = np.searchsorted(self.base.starts, at, "right") - 1
+        labels = np.append(self.numbers, -1)[np.where(inside & (bulk < last), bulk, -1)]
+        if self.delta is not None and not inside.all():
+            starts = self.delta.added.starts
+            added = np.searchsorted(starts, at[~inside], "right") - 1
+            labels[~inside] = np.where(added < len(starts) - 1, added, -1)
+        return labels
+
     def spectra(self, name: str, count: int = COUNT, seed: int = SEED) -> PolarSpectra:
         """Characteristic functions of all places: from the files, or measured now."""
         if (count, seed) == (COUNT, SEED) and name in self.manifest.spectra:

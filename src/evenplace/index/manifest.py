@@ -68,10 +68,11 @@ class Manifest:
             ) from cause
         except (ValueError, UnicodeDecodeError) as cause:
             raise _damaged(folder / NAME) from cause
-        if plain.pop("version", None) != VERSION:
+        version = plain.pop("version", None)
+        if version != VERSION:
             raise IndexFileError(
-                f"{folder} is of another index version than {VERSION}, which this EvenPlace "
-                "reads; build it again"
+                f"{folder} has index version {version}, this EvenPlace reads {VERSION}; "
+                "build it again"
             )
         if plain.pop("digest", None) != _digest({"version": VERSION, **plain}):
             raise _damaged(folder / NAME)

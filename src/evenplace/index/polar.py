@@ -57,10 +57,10 @@ class PolarSpectra:
         return cls(*(map_array(folder / f"spectra-{name}-{part}.npy") for part in _PARTS))
 
     def distances(
-        self, angles: Floats, places: Rows, alpha: float, *, phase: str, unbiased: bool
+        self, asked: NDArray[np.int16], places: Rows, alpha: float, *, phase: str, unbiased: bool
     ) -> Floats:
-        """D_CFD (Eq. 13) of pairs.  angles: (S, F) <t, q> of each query, places: (S,) -> (S,)."""
-        turn = self._turn(as_turns(angles), places, phase)
+        """D_CFD (Eq. 13) of pairs.  asked: (S, F) <t, q> as turns, places: (S,) -> (S,)."""
+        turn = self._turn(asked, places, phase)
         mean, spread = self.levels[places, int(unbiased)].T  # (S,), (S,)
         return blend(turn, mean, spread, places, alpha)
 

@@ -1,53 +1,50 @@
 """Query → hits: the classifier keeps a few places, a rule ranks their photos.
 
-Q queries · C places · D descriptor · P candidates · n shortlisted places
+Q queries · C places · D descriptor · P candidates · T candidates of a batch · n shortlisted places
 """
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.index import Index, fingerprint
+from evenplace.index import Index, fingerprint, open_index
+from evenplace.index.manifest import Manifest
+from evenplace.index.stores import EmbeddedStore, Store
 from evenplace.models.describe import Progress
 from evenplace.models.loading import load_batches, picture_pixels
 from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Skipped
-from evenplace.places.tiers import TIERS
+from evenplace.search.answers import explain, least_confidence, masses
 from evenplace.search.calibration import Calibration
 from evenplace.search.confidence import Confidence, build_confidence
-from evenplace.search.hits import STAGES, Answer, Hit, Hits, PlaceGuess, Position
-from evenplace.search.position import NOWHERE, fuse_position
-from evenplace.search.rerank import Database, Pool, Ranking, Reranker, build_reranker
+from evenplace.search.hits import STAGES, Answer, Hit, Hits
+from evenplace.search.pools import Pools, Ranking, rank_by
+from evenplace.search.position import fuse_positions
+from evenplace.search.rerank import Measure, Reranker, build_reranker
+from evenplace.search.shortlist import Shortlist, cells_around
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-_NOTHING = Ranking(np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-@dataclass(frozen=True)
-class _Answer:
-    rows: Rows
-    distances: Floats
-    shortlist: Rows
-    confidence: float
-    pool: Rows
-    elapsed_ms: dict[str, float]
-    posterior: Floats
-    position: Position
+_BATCH = 64  # queries answered together
+_EXACT_BATCH = 8  # with the whole database for a pool
 
 
 class Search:
-    """An index opened for questions.
+    """An index opened for questions; several threads may ask at once.
 
-    shortlist: places the classifier keeps; all of them when there are fewer.  exact: rank the
-    whole database instead, photos outside every place included.  Without a model it answers
-    descriptors only.  min_precision: abstain from answers less sure than the calibration asks
-    for that share of right ones.
+    shortlist: places the classifier keeps; all of them when there are fewer.  neighbours: also
+    take the cells within so many metres of the winner.  exact: rank the whole database instead,
+    photos outside every place included.  approximate: find the shortlist by the codes of the
+    prototypes where the index has them.  Without a model it answers descriptors only.
+    min_precision: abstain from answers less sure than the calibration asks for that share of
+    right ones.  store: who compares descriptors, the index's own files unless told.
     """
 
     def __init__(
@@ -59,8 +56,11 @@ class Search:
         rerank: str | Reranker = "l2",
         confidence: str | Confidence = "mass",
         exact: bool = False,
+        approximate: bool = True,
+        neighbours: float = 0.0,
         min_precision: float | None = None,
         calibration: Calibration | None = None,
+        store: Store | None = None,
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
@@ -70,32 +70,70 @@ class Search:
                 f"{fingerprint(model)}; index the database again with this model"
             )
         self.index, self.model, self.exact = index, model, exact
-        self.calibration = calibration
-        self.min_precision, self.least = min_precision, _least(min_precision, calibration)
+        self.neighbours, self.calibration, self.min_precision = (
+            neighbours,
+            calibration,
+            min_precision,
+        )
+        self.least = least_confidence(min_precision, calibration)
+        self._settings: dict[str, Any] = {
+            "shortlist": shortlist, "rerank": rerank, "confidence": confidence, "exact": exact,
+            "approximate": approximate, "neighbours": neighbours, "min_precision": min_precision,
+            "calibration": calibration,
+        }  # fmt: skip
         rule = build_reranker(rerank) if isinstance(rerank, str) else rerank
-        self.rule = rule.fit(Database(index.descriptors, index.starts, index.impostors))
+        self.rule = rule.fit(index)
+        self._mass = confidence == "mass"
         self.confidence: Confidence = (
             build_confidence(confidence) if isinstance(confidence, str) else confidence
         )
-        self.reachable = np.flatnonzero(index.sizes)  # (C',) places with database photos
-        if not exact and not len(self.reachable):
+        self.places = Shortlist(index, shortlist, approximate)
+        if not exact and not len(self.places.reachable):
             raise IndexFileError(
                 f"{index.folder} holds no photo in a place the model knows; "
                 "check that database and training photos are of one city, or pass exact=True"
             )
-        self.prototypes = np.ascontiguousarray(index.prototypes[self.reachable])  # (C', D)
-        self.shortlist = min(shortlist, len(self.reachable))
-        self.positions = index.photos.positions
-        self.labels = index.labels
+        self.shortlist = min(shortlist, len(self.places.reachable))
+        self.embedded = EmbeddedStore(index)
+        self.store: Store = store or self.embedded
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """East and north of every photo of the index.  (N, 2)."""
+        return self.index.photos.positions
+
+    @property
+    def labels(self) -> Rows:
+        """Place of every photo of the index, -1 for none.  (N,)."""
+        return self.index.labels
+
+    @property
+    def reachable(self) -> Rows:
+        """Places that a shortlist can name: with photos, and a prototype.  (C',)."""
+        return self.places.reachable
+
+    @cached_property
+    def prototypes(self) -> Floats:
+        """Prototypes of the reachable places; a copy.  (C', D)."""
+        return self.index.prototypes[self.reachable]
+
+    def reopen(self) -> "Search":
+        """This engine on the newest generation of its index; itself when that is the one it has.
+
+        Ask the new one from now on; questions under way end on the old.
+        """
+        if Manifest.read(self.index.folder).generation == self.index.manifest.generation:
+            return self
+        return Search(open_index(self.index.folder), self.model, **self._settings)
 
     def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
         """Say where a photo was taken: the k best database photos, best first."""
-        return self.hits(self.search(self._describe(photo), k), 0)
+        return self.hits(self.search(self.describe(photo), k), 0)
 
     def answer(self, photo: str | bytes, k: int = 5) -> Answer:
         """Say where a photo was taken, how sure that is, and what else it might be."""
         began = time.perf_counter()
-        descriptor = self._describe(photo)
+        descriptor = self.describe(photo)
         spent = (time.perf_counter() - began) * 1e3
         answer = self.answers(descriptor, k)[0]
         answer.elapsed_ms["extract"] = spent
@@ -104,9 +142,15 @@ class Search:
     def answers(self, descriptors: Floats, k: int = 5) -> list[Answer]:
         """The same for queries that are already descriptors.  descriptors: (Q, D) unit."""
         found = self.search(descriptors, k)
-        return [self._explain(found, query) for query in range(len(found))]
+        return [
+            explain(
+                self.index, found, query, self.hits(found, query), self.least, self.min_precision
+            )
+            for query in range(len(found))
+        ]
 
-    def _describe(self, photo: str | bytes) -> Floats:
+    def describe(self, photo: str | bytes) -> Floats:
+        """The descriptor of one photo.  -> (1, D)."""
         if self.model is None:
             raise SettingError("this engine has no model; ask it with descriptors: search()")
         pixels = picture_pixels(photo, self.model.image_size)
@@ -114,56 +158,16 @@ class Search:
             descriptor: Floats = self.model.eval()(pixels[None]).numpy()
         return descriptor
 
-    def _explain(self, found: Hits, query: int) -> Answer:
-        hits, confidence = self.hits(found, query), float(found.confidence[query])
-        reason = self._doubt(hits, confidence)
-        return Answer(
-            tuple(hits),
-            self._guesses(found, query),
-            found.positions[query],
-            confidence,
-            bool(reason),
-            reason,
-            {stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
-        )
-
-    def _doubt(self, hits: list[Hit], confidence: float) -> str:
-        if not hits:
-            return "the shortlisted places hold no photo to compare with"
-        if confidence >= self.least:
-            return ""
-        return (
-            f"confidence {confidence:.2f} is below the {min(self.least, 1):.2f} that "
-            f"{self.min_precision:.0%} precision needs"
-        )
-
-    def _guesses(self, found: Hits, query: int) -> tuple[PlaceGuess, ...]:
-        places, sizes = self.index.places, self.index.sizes
-        return tuple(
-            PlaceGuess(
-                int(place),
-                float(chance),
-                (float(places.centres[place, 0]), float(places.centres[place, 1])),
-                int(sizes[place]),
-                TIERS[places.tiers[place]],
-            )
-            for place, chance in zip(found.shortlist[query], found.posterior[query], strict=True)
-        )
-
     def hits(self, found: Hits, query: int) -> list[Hit]:
         """The answers to one of several queries, as a person reads them."""
         rows = found.rows[query][found.rows[query] >= 0]
-        paths = self.index.photos[rows].paths
+        paths, places = self.index.paths(rows), self.index.places_of(rows).tolist()
+        spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
         return [
-            Hit(
-                path,
-                (float(self.positions[row, 0]), float(self.positions[row, 1])),
-                float(distance),
-                int(self.labels[row]),
-                float(found.confidence[query]),
-                int(row),
+            Hit(path, (east, north), float(distance), place, sure, int(row))
+            for path, (east, north), distance, place, row in zip(
+                paths, spots, found.distances[query], places, rows, strict=False
             )
-            for path, row, distance in zip(paths, rows, found.distances[query], strict=False)
         ]
 
     def search(
@@ -178,81 +182,133 @@ class Search:
 
         descriptors: (Q, D) unit.  without: for each query, rows of the index it must not see.
         """
-        self._check(descriptors, k)
-        hidden = [np.empty(0, np.int64)] * len(descriptors) if without is None else without
-        answers: list[_Answer] = []
-        for number, (query, unseen) in enumerate(zip(descriptors, hidden, strict=True)):
-            answers.append(self._answer(np.asarray(query, np.float32), k, unseen))
+        queries = self._checked(descriptors, k)
+        if without is not None and len(without) != len(queries):
+            raise SettingError(
+                f"without= hides rows of {len(without)} queries, {len(queries)} are asked; "
+                "give an array of rows for each"
+            )
+        parts = []
+        step = _EXACT_BATCH if self.exact else _BATCH
+        for first in range(0, len(queries), step):
+            chosen = slice(first, first + step)
+            parts.append(self._search(queries[chosen], k, without[chosen] if without else None))
             if progress:
-                progress(number + 1, len(descriptors))
-        return self._calibrated(_stack(answers, k))
+                progress(min(first + step, len(queries)), len(queries))
+        return _joined(parts, k, self.shortlist)
 
-    def _calibrated(self, found: Hits) -> Hits:
-        if self.calibration is None:
-            return found
-        answered = (found.rows[:, 0] >= 0) if len(found) else np.empty(0, bool)
-        sure = np.where(answered, self.calibration(found.confidence), 0).astype(np.float32)
-        return replace(found, confidence=sure)
-
-    def _answer(self, query: Floats, k: int, unseen: Rows) -> _Answer:
+    def _search(self, queries: Floats, k: int, without: Sequence[Rows] | None) -> Hits:
         clock = [time.perf_counter()]
-        cosines = self.prototypes @ query  # (C',)
-        logits = self.index.scale * cosines
-        best = _largest(cosines, self.shortlist)
-        places = self.reachable[best]
-        log_posterior = logits - _log_sum(logits)
+        found = self.places.find(queries)
         clock.append(time.perf_counter())
-        pool = self._gather(query, places, log_posterior)
-        if len(unseen):
-            pool = pool[~np.isin(pool.rows, unseen)]
+        pools = self._gather(queries, found.places, found.scores, found.log_total)
+        if without is not None:
+            unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(without)]
+            pools = pools.without(np.concatenate(unseen))
         clock.append(time.perf_counter())
-        ranking = self.rule.rank(pool) if len(pool) else _NOTHING
-        spots = self.positions[pool.rows]
-        confidence = self.confidence(pool, ranking, spots) if len(pool) else 0.0
-        position = (
-            fuse_position(spots, pool.cosines, int(ranking.order[0])) if len(pool) else NOWHERE
-        )
+        rankings = self._rank(pools)
+        spots = self.index.spots(pools.rows)
+        first = [ranking.order[0] if len(ranking.order) else 0 for ranking in rankings]
+        best = pools.cuts[:-1] + np.array(first, np.int64)
+        positions = fuse_positions(pools, spots, best)
+        confidence = self._confidence(pools, rankings, spots, best)
         clock.append(time.perf_counter())
-        spent = (np.diff(clock) * 1e3).tolist()
-        return _Answer(
-            pool.rows[ranking.order[:k]],
-            ranking.distances[:k],
-            places,
+        spent = np.diff(clock) * 1e3 / len(queries)
+        stages = dict(zip(STAGES[1:], spent, strict=True))
+        rows, distances = _padded(pools, rankings, k)
+        return Hits(
+            rows,
+            distances,
+            found.places,
             confidence,
-            pool.rows,
-            dict(zip(("classify", "gather", "rank"), spent, strict=True)),
-            np.exp(log_posterior[best]),
-            position,
+            tuple(pools.rows[a:b] for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)),
+            {stage: np.full(len(queries), value) for stage, value in stages.items()},
+            np.exp(self.index.scale * found.scores - found.log_total[:, None]),
+            tuple(positions),
         )
 
-    def _gather(self, query: Floats, places: Rows, log_posterior: Floats) -> Pool:
-        """Collect the photos of the places, and how each resembles the query."""
-        starts = self.index.starts
+    def _gather(self, queries: Floats, places: Rows, scores: Floats, log_total: Floats) -> Pools:
+        """Collect the photos of the places, and how each resembles its query."""
+        scale = self.index.scale
         if self.exact:
-            rows = np.arange(len(self.index))
-        else:
-            rows = np.concatenate([np.arange(starts[p], starts[p + 1]) for p in places])
-        labels = self.labels[rows]
-        everywhere = np.full(len(starts), log_posterior.min(initial=0), np.float32)
-        everywhere[self.reachable] = log_posterior
-        cosines = self.index.descriptors[rows].astype(np.float32) @ query
-        return Pool(rows, labels, cosines, everywhere[labels], query)
+            return self._everything(queries)
+        asked = list(places)
+        likely = [scale * own - total for own, total in zip(scores, log_total, strict=True)]
+        if self.neighbours > 0:
+            for query, own in enumerate(asked):
+                more = cells_around(self.index, own, self.neighbours)
+                extra = scale * self.places.scores(queries[query], more) - log_total[query]
+                asked[query] = np.append(own, more)
+                likely[query] = np.append(likely[query], extra)
+        found = self.store.candidates(queries, asked)
+        whose = np.repeat(np.arange(len(asked)), np.diff(found.cuts))
+        return Pools(
+            found.rows,
+            found.places,
+            found.cosines,
+            _spread_over(asked, likely, found.places, whose),
+            queries,
+            found.cuts,
+        )
 
-    def _check(self, descriptors: Floats, k: int) -> None:
+    def _everything(self, queries: Floats) -> Pools:
+        """The whole database as every query's pool."""
+        index, count = self.index, len(self.index)
+        logits = index.scale * (queries @ index.prototypes[self.places.reachable].T)  # (Q, C')
+        total = np.logaddexp.reduce(logits, axis=1) if logits.size else np.zeros(len(queries))
+        likely = np.repeat(
+            (logits.min(axis=1, initial=0) - total)[:, None], len(index.places) + 1, 1
+        )
+        likely[:, self.places.reachable] = logits - total[:, None]
+        cosines = self.embedded.all_cosines(queries)
+        return Pools(
+            np.tile(np.arange(count), len(queries)),
+            np.tile(index.labels, len(queries)),
+            cosines.ravel(),
+            likely[:, index.labels].ravel().astype(np.float32),
+            queries,
+            np.arange(len(queries) + 1) * count,
+        )
+
+    def _rank(self, pools: Pools) -> list[Ranking]:
+        if not isinstance(self.rule, Measure):
+            return [self.rule.rank(pools[query]) for query in range(len(pools))]
+        distances = self.rule.measure(pools)
+        spans = [slice(a, b) for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)]
+        return [rank_by(distances[span], pools.cosines[span]) for span in spans]
+
+    def _confidence(
+        self, pools: Pools, rankings: list[Ranking], spots: NDArray[np.float64], best: Rows
+    ) -> Floats:
+        """Confidence of each query, 0 where its pool is empty.  (Q,)."""
+        held = np.diff(pools.cuts) > 0
+        if self._mass:
+            raw = masses(pools, spots, best)
+        else:
+            raw = np.zeros(len(pools), np.float32)
+            for query in np.flatnonzero(held):
+                span = slice(pools.cuts[query], pools.cuts[query + 1])
+                raw[query] = self.confidence(pools[int(query)], rankings[query], spots[span])
+        if self.calibration is not None:
+            raw = self.calibration(raw)
+        return np.where(held, raw, 0).astype(np.float32)
+
+    def _checked(self, descriptors: Floats, k: int) -> Floats:
         if k < 1:
             raise SettingError(f"k={k} asks for no hit; use 1 or more")
-        dim = self.index.descriptors.shape[1]
-        if descriptors.ndim != 2 or descriptors.shape[1] != dim:
+        queries = np.ascontiguousarray(descriptors, np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.index.dim:
             raise SettingError(
-                f"queries have shape {descriptors.shape}, the index holds {dim} numbers a photo; "
-                "describe them with the model that wrote the index"
+                f"queries have shape {queries.shape}, the index holds {self.index.dim} numbers a "
+                "photo; describe them with the model that wrote the index"
             )
-        norms = np.linalg.norm(descriptors, axis=1)
+        norms = np.linalg.norm(queries, axis=1)
         bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
         if len(bad):
             raise SettingError(
                 f"query {bad[0]} has length {norms[bad[0]]:.3g}; queries must have unit length"
             )
+        return queries
 
 
 @dataclass(frozen=True)
@@ -270,7 +326,7 @@ def ask_photos(
     """Answer photo files one by one, so that each stage's time is what one query costs."""
     if engine.model is None:
         raise SettingError("this engine has no model; ask it with descriptors: search()")
-    answers: list[_Answer] = []
+    parts: list[Hits] = []
     rows: list[int] = []
     skipped: list[Skipped] = []
     for batch in load_batches(paths, engine.model.image_size, batch=1):
@@ -278,61 +334,52 @@ def ask_photos(
         for row in batch.rows:
             began = time.perf_counter()
             with torch.inference_mode():
-                descriptor = engine.model.eval()(batch.pixels)[0].numpy()
+                descriptor = engine.model.eval()(batch.pixels)[:1].numpy()
             spent = (time.perf_counter() - began) * 1e3
-            answer = engine._answer(descriptor, k, np.empty(0, np.int64))
-            answer.elapsed_ms["extract"] = spent
-            answers.append(answer)
+            parts.append(engine.search(descriptor, k))
+            parts[-1].elapsed_ms["extract"] = np.array([spent])
             rows.append(row)
         if progress:
             progress(len(rows) + len(skipped), len(paths))
-    return Asked(
-        engine._calibrated(_stack(answers, k)), np.array(rows, dtype=np.int64), tuple(skipped)
-    )
+    found = _joined(parts, k, engine.shortlist)
+    return Asked(found, np.array(rows, dtype=np.int64), tuple(skipped))
 
 
-def _stack(answers: list[_Answer], k: int) -> Hits:
-    rows = np.full((len(answers), k), -1, dtype=np.int64)
-    distances = np.full((len(answers), k), np.inf, dtype=np.float32)
-    for number, answer in enumerate(answers):
-        rows[number, : len(answer.rows)] = answer.rows
-        distances[number, : len(answer.rows)] = answer.distances
-    stages = [stage for stage in STAGES if answers and stage in answers[0].elapsed_ms]
+def _spread_over(asked: list[Rows], likely: list[Floats], places: Rows, whose: Rows) -> Floats:
+    """The log posterior of each candidate's place.  (T,)."""
+    span = max((int(own.max(initial=0)) for own in asked), default=0) + 1
+    keys = np.concatenate([query * span + own for query, own in enumerate(asked)])
+    order = np.argsort(keys)
+    at = order[np.searchsorted(keys, whose * span + places, sorter=order)]
+    return np.concatenate(likely).astype(np.float32)[at]
+
+
+def _padded(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats]:
+    """The k best of each query, -1 and inf where there are fewer."""
+    rows = np.full((len(pools), k), -1, dtype=np.int64)
+    distances = np.full((len(pools), k), np.inf, dtype=np.float32)
+    for query, ranking in enumerate(rankings):
+        best = ranking.order[:k]
+        rows[query, : len(best)] = pools.rows[pools.cuts[query] + best]
+        distances[query, : len(best)] = ranking.distances[:k]
+    return rows, distances
+
+
+def _joined(parts: list[Hits], k: int, n: int) -> Hits:
+    """Batches of answers as one."""
+    if not parts:
+        return Hits(
+            np.empty((0, k), np.int64), np.empty((0, k), np.float32), np.empty((0, n), np.int64),
+            np.empty(0, np.float32), (), {}, np.empty((0, n), np.float32), (),
+        )  # fmt: skip
+    stages = [stage for stage in STAGES if stage in parts[0].elapsed_ms]
     return Hits(
-        rows,
-        distances,
-        np.stack([a.shortlist for a in answers]) if answers else np.empty((0, 0), np.int64),
-        np.array([a.confidence for a in answers], np.float32),
-        tuple(a.pool for a in answers),
-        {stage: np.array([a.elapsed_ms[stage] for a in answers]) for stage in stages},
-        np.stack([a.posterior for a in answers]) if answers else np.empty((0, 0), np.float32),
-        tuple(a.position for a in answers),
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.shortlist for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        tuple(pool for part in parts for pool in part.pools),
+        {stage: np.concatenate([part.elapsed_ms[stage] for part in parts]) for stage in stages},
+        np.concatenate([part.posterior for part in parts]),
+        tuple(position for part in parts for position in part.positions),
     )
-
-
-def _least(min_precision: float | None, calibration: Calibration | None) -> float:
-    """The confidence below which an engine abstains."""
-    if min_precision is None:
-        return -np.inf
-    if calibration is None:
-        raise SettingError(
-            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
-            "enough; pass calibration=, or open a run that has one"
-        )
-    return calibration.threshold(min_precision)
-
-
-def _largest(values: Floats, count: int) -> Rows:
-    """Indices of the largest values, largest first; ties by index."""
-    if count < len(values):
-        kept = np.argpartition(-values, count - 1)[:count]
-    else:
-        kept = np.arange(len(values))
-    return kept[np.lexsort((kept, -values[kept]))]
-
-
-def _log_sum(logits: Floats) -> np.float32:
-    if not len(logits):
-        return np.float32(0)
-    top = logits.max()
-    return np.float32(top + np.log(np.exp(logits - top).sum()))

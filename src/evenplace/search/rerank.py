@@ -1,6 +1,6 @@
 """What ranks the photos of a shortlist.  Each rule is a small class behind one protocol.
 
-C places · D descriptor · F frequencies · N photos · P candidates
+C places · D descriptor · F frequencies · N photos · P candidates · T candidates of a batch
 """
 
 from dataclasses import dataclass, field
@@ -11,37 +11,52 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.index import spectrum
+from evenplace.index.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
+from evenplace.index.scale import photo_spread
+from evenplace.search.pools import Pool, Pools, Ranking, rank_by
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
+__all__ = [
+    "CFD",
+    "KDE",
+    "L2",
+    "RERANKERS",
+    "Cosine",
+    "Database",
+    "Fused",
+    "Measure",
+    "Pool",
+    "Pools",
+    "Ranking",
+    "Reranker",
+    "Searched",
+    "build_reranker",
+]
 
-@dataclass(frozen=True)
-class Pool:
-    """The candidates of one query: photos of the shortlisted places, place by place."""
 
-    rows: Rows  # (P,) rows of the index
-    places: Rows  # (P,)
-    cosines: Floats  # (P,) similarity of the query to each photo
-    log_posterior: Floats  # (P,) log p(place | query) of each photo's place
-    query: Floats  # (D,)
+class Searched(Protocol):
+    """What a rule may look at once, before the first query."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    @property
+    def sizes(self) -> Rows:
+        """Photos in each place.  (C,)."""
 
-    def __getitem__(self, kept: NDArray[np.bool_]) -> "Pool":
-        return Pool(
-            self.rows[kept],
-            self.places[kept],
-            self.cosines[kept],
-            self.log_posterior[kept],
-            self.query,
-        )
+    @property
+    def impostors(self) -> Floats:
+        """How much each photo looks like somewhere else.  (N,)."""
+
+    def vectors(self, rows: Rows) -> Floats:
+        """Descriptors of some photos.  (P,) -> (P, D)."""
+
+    def spectra(self, name: str, count: int, seed: int) -> PolarSpectra:
+        """Characteristic functions of all places."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """What a rule may look at once, before the first query."""
+    """Descriptors and places in plain arrays, for rules on anybody's descriptors."""
 
     descriptors: NDArray[Any]  # (N, D), photos of place c in rows starts[c]:starts[c+1]
     starts: Rows  # (C + 1,)
@@ -51,58 +66,56 @@ class Database:
     def sizes(self) -> Rows:
         return np.diff(self.starts)
 
+    def vectors(self, rows: Rows) -> Floats:
+        return np.asarray(self.descriptors[rows], np.float32)
 
-@dataclass(frozen=True)
-class Ranking:
-    """Candidates from best to worst, and how far each is; the unit is the rule's own."""
-
-    order: Rows  # (P,) positions in the pool
-    distances: Floats  # (P,) in that order
+    def spectra(self, name: str, count: int, seed: int) -> PolarSpectra:
+        spread = photo_spread(self.descriptors, self.starts)
+        points = draw_points(name, self.descriptors.shape[1], count=count, seed=seed, spread=spread)
+        return PolarSpectra.measure(self.descriptors, self.starts, points)
 
 
 class Reranker(Protocol):
     """A rule: looks at the database once, then ranks pools."""
 
-    def fit(self, database: Database) -> Self: ...
+    def fit(self, database: Searched) -> Self: ...
 
     def rank(self, pool: Pool) -> Ranking: ...
 
 
-def _nearest_first(distances: Floats) -> Ranking:
-    order = np.argsort(distances, kind="stable")
-    return Ranking(order, distances[order])
+class Measure:
+    """A rule that gives every candidate a distance; it can measure many queries at once."""
 
+    def fit(self, database: Searched) -> Self:
+        return self
 
-def _places_first(place_distance: Floats, cosines: Floats) -> Ranking:
-    """Rank places by their distance and the photos inside each by similarity."""
-    order = np.lexsort((-cosines, place_distance))
-    return Ranking(order, place_distance[order])
+    def measure(self, pools: Pools) -> Floats:
+        """How far each candidate is.  (T,)."""
+        raise NotImplementedError
+
+    def rank(self, pool: Pool) -> Ranking:
+        return rank_by(self.measure(pool.alone()), pool.cosines)
 
 
 @dataclass(frozen=True)
-class L2:
+class L2(Measure):
     """Euclidean distance between unit descriptors."""
 
-    def fit(self, database: Database) -> Self:
-        return self
-
-    def rank(self, pool: Pool) -> Ranking:
-        return _nearest_first(np.sqrt(np.maximum(2 - 2 * pool.cosines, 0)))
+    def measure(self, pools: Pools) -> Floats:
+        distances: Floats = np.sqrt(np.maximum(2 - 2 * pools.cosines, 0))
+        return distances
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(Measure):
     """One minus the cosine: the order of L2, another unit."""
 
-    def fit(self, database: Database) -> Self:
-        return self
-
-    def rank(self, pool: Pool) -> Ranking:
-        return _nearest_first(1 - pool.cosines)
+    def measure(self, pools: Pools) -> Floats:
+        return 1 - pools.cosines
 
 
 @dataclass
-class CFD:
+class CFD(Measure):
     """Characteristic Function Distance (Eq. 8-13).
 
     unit "place" ranks places and lists the photos of each by L2; "photo" takes the amplitude of
@@ -112,56 +125,56 @@ class CFD:
 
     alpha: float = 0.7
     frequencies: str = "paper"
-    count: int = 1024
+    count: int = COUNT
     phase: str = "wrapped"
     unit: str = "place"
     unbiased: bool = False
     seed: int = 0
-    _points: Floats = field(init=False, repr=False)  # (F, D)
-    _spectra: spectrum.Spectrum = field(init=False, repr=False)  # (C, F)
-    _amplitudes: Floats = field(init=False, repr=False)  # (C, F)
-    _descriptors: NDArray[Any] = field(init=False, repr=False)
+    _spectra: PolarSpectra = field(init=False, repr=False)
+    _database: Searched = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:
             raise SettingError(f"alpha={self.alpha} weighs the amplitude; use 0 to 1")
         if self.unit not in ("place", "photo"):
             raise unknown_name("unit", self.unit, ("place", "photo"))
+        if self.phase not in PHASES:
+            raise unknown_name("phase", self.phase, PHASES)
 
-    def fit(self, database: Database) -> Self:
-        descriptors, starts = database.descriptors, database.starts
-        self._points = spectrum.draw_frequencies(
-            self.frequencies,
-            self.count,
-            descriptors.shape[1],
-            np.random.default_rng(self.seed),
-            spread=_spread(descriptors, starts) if self.frequencies == "matched" else 1.0,
-        )
-        spectra = spectrum.place_spectra(descriptors, starts, self._points)
-        amplitude = spectrum.amplitudes(spectra, database.sizes, unbiased=self.unbiased)
-        self._spectra, self._amplitudes = _with_nowhere(spectra), _with_nowhere(amplitude)
-        self._descriptors = descriptors
+    def fit(self, database: Searched) -> Self:
+        self._database = database
+        self._spectra = database.spectra(self.frequencies, self.count, self.seed)
         return self
 
-    def rank(self, pool: Pool) -> Ranking:
-        query = spectrum.characteristic(pool.query[None], self._points)[0]  # (F,)
+    def measure(self, pools: Pools) -> Floats:
+        angles = pools.queries @ self._spectra.points.T  # (Q, F)
         if self.unit == "photo":
-            own = spectrum.characteristic(self._descriptors[pool.rows], self._points)  # (P, F)
-            amplitude = self._amplitudes[pool.places]
-            return _nearest_first(spectrum.cfd(query, own, amplitude, self.alpha, phase=self.phase))
-        places, which = np.unique(pool.places, return_inverse=True)
-        distance = spectrum.cfd(
-            query, self._spectra[places], self._amplitudes[places], self.alpha, phase=self.phase
+            return self._measure_photos(pools, angles)
+        query, place, which = pools.segments()
+        distances = self._spectra.distances(
+            as_turns(angles)[query], place, self.alpha, phase=self.phase, unbiased=self.unbiased
         )
-        return _places_first(distance[which], pool.cosines)
+        return distances[which]
+
+    def _measure_photos(self, pools: Pools, angles: Floats) -> Floats:
+        mine = self._database.vectors(pools.rows) @ self._spectra.points.T  # (T, F)
+        delta: Floats = (mine - angles[pools.of]).astype(np.float32)
+        if self.phase == "weighted":
+            turn = 2 * (1 - np.cos(delta)).mean(axis=1)
+        else:
+            turn = (spectrum.wrapped(delta) ** 2).mean(axis=1)
+        mean, spread = self._spectra.levels[pools.places, int(self.unbiased)].T
+        return blend(np.asarray(turn, np.float32), mean, spread, pools.places, self.alpha)
 
     def reliabilities(self) -> Floats:
         """r of each place: how scattered it is, which says nothing of the match.  (C,)."""
-        return spectrum.reliability(self._amplitudes[:-1])
+        mean = self._spectra.levels[:, int(self.unbiased), 0]
+        ratio: Floats = 1 / np.maximum(mean, 1e-6)
+        return ratio
 
 
 @dataclass(frozen=True)
-class KDE:
+class KDE(Measure):
     """CFD's own limit: the density of a place at the query.
 
     With Gaussian frequencies E_t[Re Phi_q conj(Phi_j)] is a kernel density (Bochner), and at a
@@ -172,19 +185,16 @@ class KDE:
 
     scale: float = 30.0
 
-    def fit(self, database: Database) -> Self:
-        return self
-
-    def rank(self, pool: Pool) -> Ranking:
-        places, which = np.unique(pool.places, return_inverse=True)
-        energy = np.zeros(len(places))
-        np.add.at(energy, which, np.exp(self.scale * (pool.cosines - pool.cosines.max())))
-        density = np.log(energy / np.bincount(which)) + self.scale * pool.cosines.max()
-        return _places_first(-density[which].astype(np.float32), pool.cosines)
+    def measure(self, pools: Pools) -> Floats:
+        _, _, which = pools.segments()
+        top = float(pools.cosines.max(initial=0))
+        energy = np.bincount(which, np.exp(self.scale * (pools.cosines - top).astype(np.float64)))
+        density = np.log(energy / np.bincount(which)) + self.scale * top
+        return -density[which].astype(np.float32)
 
 
 @dataclass
-class Fused:
+class Fused(Measure):
     """Place posterior and photo similarity, balanced for how often each place was photographed.
 
         score = s (cos - impostor r_i) + posterior (log p(place | query) - balance log n_place)
@@ -200,16 +210,16 @@ class Fused:
     _impostors: Floats = field(init=False, repr=False)
     _log_sizes: Floats = field(init=False, repr=False)
 
-    def fit(self, database: Database) -> Self:
-        self._impostors = np.asarray(database.impostors)
+    def fit(self, database: Searched) -> Self:
+        self._impostors = database.impostors
         log_sizes = np.log(np.maximum(database.sizes, 1)).astype(np.float32)
-        self._log_sizes = _with_nowhere(log_sizes)
+        self._log_sizes = np.append(log_sizes, np.float32(0))  # place -1 finds the last
         return self
 
-    def rank(self, pool: Pool) -> Ranking:
-        likeness = self.scale * (pool.cosines - self.impostor * self._impostors[pool.rows])
-        place = pool.log_posterior - self.balance * self._log_sizes[pool.places]
-        return _nearest_first(-(likeness + self.posterior * place).astype(np.float32))
+    def measure(self, pools: Pools) -> Floats:
+        likeness = self.scale * (pools.cosines - self.impostor * self._impostors[pools.rows])
+        place = pools.log_posterior - self.balance * self._log_sizes[pools.places]
+        return -(likeness + self.posterior * place).astype(np.float32)
 
 
 RERANKERS: dict[str, type[Any]] = {
@@ -230,18 +240,3 @@ def build_reranker(name: str, **settings: Any) -> Reranker:
         settings = {"frequencies": mode, **settings}
     rule: Reranker = RERANKERS[kind](**settings)
     return rule
-
-
-def _with_nowhere(values: NDArray[Any]) -> NDArray[Any]:
-    """Add a last row of zeros, which label -1 finds: photos in no place have no amplitude."""
-    return np.concatenate([values, np.zeros_like(values[:1])])
-
-
-def _spread(descriptors: NDArray[Any], starts: Rows) -> float:
-    """Root mean squared distance of photos to their place's mean, places of two and more."""
-    total, count = 0.0, 0
-    for place in np.flatnonzero(np.diff(starts) > 1):
-        rows = descriptors[starts[place] : starts[place + 1]].astype(np.float32)
-        total += float(((rows - rows.mean(axis=0)) ** 2).sum())
-        count += len(rows) - 1
-    return (total / count) ** 0.5 if count else 1.0

@@ -77,8 +77,7 @@ class Snapshot:
 
     def rows_of(self, place: int) -> Ints:
         """The rows of the photos of a place."""
-        starts = self.engine.index.starts
-        return np.arange(starts[place], starts[place + 1])
+        return self.engine.index.rows_of(np.array([place]))[0]
 
     def ranked(self, tier: Tier | None = None) -> Ints:
         """Places that have photos, most photographed first."""

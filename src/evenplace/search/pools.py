@@ -1,0 +1,103 @@
+"""The candidates of a query, and of many queries side by side.
+
+Q queries · P candidates of one · T candidates of all · D descriptor
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The candidates of one query: photos of the shortlisted places, place by place."""
+
+    rows: Rows  # (P,) rows of the index
+    places: Rows  # (P,)
+    cosines: Floats  # (P,) similarity of the query to each photo
+    log_posterior: Floats  # (P,) log p(place | query) of each photo's place
+    query: Floats  # (D,)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def alone(self) -> "Pools":
+        """This pool as a batch of one."""
+        cuts = np.array([0, len(self)])
+        return Pools(
+            self.rows, self.places, self.cosines, self.log_posterior, self.query[None], cuts
+        )
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The pools of a batch, one after the other: candidates of query q are cuts[q]:cuts[q + 1]."""
+
+    rows: Rows  # (T,)
+    places: Rows  # (T,)
+    cosines: Floats  # (T,)
+    log_posterior: Floats  # (T,)
+    queries: Floats  # (Q, D)
+    cuts: Rows  # (Q + 1,)
+
+    def __len__(self) -> int:
+        return len(self.cuts) - 1
+
+    def __getitem__(self, query: int) -> Pool:
+        mine = slice(self.cuts[query], self.cuts[query + 1])
+        return Pool(
+            self.rows[mine],
+            self.places[mine],
+            self.cosines[mine],
+            self.log_posterior[mine],
+            self.queries[query],
+        )
+
+    @cached_property
+    def of(self) -> Rows:
+        """Which query each candidate is of.  (T,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.cuts))
+
+    def without(self, hidden: NDArray[np.bool_]) -> "Pools":
+        """The same, some candidates hidden.  hidden: (T,)."""
+        kept = ~hidden
+        cuts = np.concatenate([[0], np.cumsum(kept)])[self.cuts]
+        return Pools(
+            self.rows[kept],
+            self.places[kept],
+            self.cosines[kept],
+            self.log_posterior[kept],
+            self.queries,
+            cuts,
+        )
+
+    def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Sum over each query's candidates, 0 where there are none.  (T,) -> (Q,)."""
+        added: NDArray[np.float64] = np.bincount(self.of, values, minlength=len(self)).astype(float)
+        return added
+
+    def segments(self) -> tuple[Rows, Rows, Rows]:
+        """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
+        span = int(self.places.max(initial=-1)) + 2
+        keys = self.of * span + self.places + 1
+        pairs, which = np.unique(keys, return_inverse=True)
+        return pairs // span, pairs % span - 1, which
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates from best to worst, and how far each is; the unit is the rule's own."""
+
+    order: Rows  # (P,) positions in the pool
+    distances: Floats  # (P,) in that order
+
+
+def rank_by(distances: Floats, cosines: Floats) -> Ranking:
+    """The nearest first; of equals the most alike, then the first."""
+    order = np.lexsort((-cosines, distances))
+    return Ranking(order, distances[order])
