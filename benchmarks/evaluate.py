@@ -87,7 +87,7 @@ def evaluate(
     found = predict(engine, queries, hits, Truth(25), sources=sources)
     clock.append(time.perf_counter())
     cost = measure_cost(engine, answerable=0, skipped=0, pool_size=HITS, latency={})
-    scores = summarise("drawn", found, engine.index.places, cost)
+    scores = summarise("drawn", found, engine.index.places, cost, Truth(25))
     clock.append(time.perf_counter())
     found.write(folder / "predictions.parquet")
     clock.append(time.perf_counter())

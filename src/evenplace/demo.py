@@ -42,7 +42,8 @@ def run_demo(
     if seeds < 1:
         raise SettingError(f"seeds={seeds} asks for no town; use 1 or more")
     towns = [_one_town(out, seed, photos, queries, settings, announce) for seed in range(seeds)]
-    page = write_report(towns[0], out / "report")
+    first = [out / "seed-0" / name for name in SYSTEMS]
+    page = write_report(towns[0], out / "report", runs=first)
     systems = tuple(join_scores(parts) for parts in zip(*towns, strict=True))
     asked = systems[0].overall.queries
     title = f"{seeds} town(s) of {photos} photos, seeds 0 to {seeds - 1}, {asked} queries"

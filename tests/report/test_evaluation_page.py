@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenplace.errors import RunError
@@ -11,8 +12,12 @@ from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores
 from evenplace.report.evaluation import write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
+from evenplace.report.gallery import A_TIER, gallery_html
+from evenplace.report.reasons import find_reasons, reason_rows, tell_reason
+from evenplace.report.scatter import Cloud, lay_out
 from evenplace.report.tables import COLUMNS, gain_rows, markdown, score_rows
 from tests.evaluation.test_scores import scored
+from tests.report.drawn import evaluated
 
 
 @pytest.fixture
@@ -33,12 +38,30 @@ def test_the_page_needs_nothing_from_outside(systems: list[Scores], tmp_path: Pa
 
 def test_the_page_has_every_part(systems: list[Scores], tmp_path: Path) -> None:
     text = write_report(systems, tmp_path / "report").read_text()
-    for title in ("Scores", "Head, middle, tail", "The long tail", "Where", "Queries and answers"):
+    for title in (
+        "Scores", "Head, middle, tail", "The long tail", "Where", "Queries and answers",
+        "Why it fails", "Does it know?", "How far off", "What it costs",
+    ):  # fmt: skip
         assert f"<h2>{title}</h2>" in text
-    assert text.count("<svg") >= 2
+    assert text.count("<svg") >= 6
     assert 'class="ep-map"' in text
-    assert text.count('class="asked"') == 12
     assert "30 queries" in text
+    for caption in re.findall(r'<p class="caption">(.*?)</p>', text, re.DOTALL):
+        assert caption
+
+
+def test_figures_are_files_too(systems: list[Scores], tmp_path: Path) -> None:
+    write_report(systems, tmp_path / "report")
+    for name in (
+        "tiers",
+        "long-tail",
+        "precision-recall",
+        "risk-coverage",
+        "reliability",
+        "metres",
+    ):
+        for suffix in (".svg", ".png"):
+            assert (tmp_path / "report" / "figures" / f"{name}{suffix}").stat().st_size > 1000
 
 
 def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) -> None:
@@ -68,6 +91,7 @@ def test_the_table_gives_each_recall_with_its_interval(systems: list[Scores]) ->
 def test_differences_are_paired_and_against_the_first(systems: list[Scores]) -> None:
     (row,) = gain_rows(systems)
     assert row[0] == "ours <new> − base"
+    assert "won" in row[1]
     gain = systems[1].recall[1] - systems[0].recall[1]
     assert float(row[1].split()[0]) == pytest.approx(gain, abs=0.06)
 
@@ -86,3 +110,71 @@ def test_runs_on_other_queries_are_refused(systems: list[Scores], tmp_path: Path
 def test_nothing_to_report_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="at least one"):
         write_report([], tmp_path / "r")
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Scores], list[Path]]:
+    return evaluated(tmp_path_factory.mktemp("town"))
+
+
+def test_run_folders_add_photos_bands_places_and_training(
+    town: tuple[list[Scores], list[Path]], tmp_path: Path
+) -> None:
+    systems, runs = town
+    text = write_report(systems, tmp_path, runs=runs).read_text()
+    for title in ("Tail places, before and after", "Training", "Conditions"):
+        assert f"<h2>{title}</h2>" in text
+    assert "similarity within a place" in text
+    assert text.count("data:image/jpeg") > 50
+    assert (tmp_path / "figures" / "tail-places.svg").exists()
+    with pytest.raises(RunError, match="2 systems and 1 run"):
+        write_report(systems, tmp_path, runs=runs[:1])
+
+
+def test_rescued_lost_and_failed_are_what_they_say(
+    town: tuple[list[Scores], list[Path]],
+) -> None:
+    systems, _ = town
+    text = gallery_html(systems)
+    before, now = (scores.predictions.right for scores in systems)
+    tiers = systems[0].predictions.tiers
+    for kind, mine in (("rescued", ~before & now), ("lost", before & ~now), ("failed", ~now)):
+        found = re.findall(rf'data-tier="([\w ]+)" data-kind="{kind}"', text)
+        for number, tier in enumerate(("head", "middle", "tail")):
+            assert found.count(tier) == min(A_TIER, int((mine & (tiers == number)).sum()))
+        assert f">{kind} {int(mine.sum())}<" in text or not mine.any()
+
+
+def test_every_failure_has_the_reason_it_should(town: tuple[list[Scores], list[Path]]) -> None:
+    scores = town[0][0]
+    run, reasons = scores.predictions, find_reasons(scores)
+    assert (reasons == "right").tolist() == run.right.tolist()
+    away = np.linalg.norm(run.hit_positions[:, 0] - run.positions, axis=1)
+    for query, reason in enumerate(reasons):
+        assert tell_reason(scores, query, str(reason))
+        if reason == "no match":
+            assert run.positives[query] == 0
+        elif reason == "not in the pool":
+            assert not run.in_pool[query]
+        elif reason == "near miss":
+            assert 25 < away[query] <= 50
+        elif reason == "look-alike":
+            assert run.first_right[query] > 0
+        elif reason == "far look-alike":
+            assert run.first_right[query] == -1
+            assert run.in_pool[query]
+    counted = [row for row in reason_rows([scores]) if row[1] == "near miss"]
+    assert sum(int(row[2]) for row in counted) == int((reasons == "near miss").sum())
+
+
+def test_t_sne_puts_photos_that_look_alike_together() -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(3, 16))
+    labels = np.repeat(np.arange(3), 12)
+    drawn = centres[labels] + 0.05 * rng.normal(size=(36, 16))
+    unit = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    assert Cloud("x", unit, labels).purity == 100
+    spots = lay_out(unit)
+    within = np.mean([spots[labels == one].std(axis=0).mean() for one in range(3)])
+    assert spots.shape == (36, 2)
+    assert within < spots.std(axis=0).mean() / 2

@@ -20,7 +20,7 @@ def report(
     from evenplace.run import run_scores
 
     systems = [run_scores(run) for run in runs]
-    page = write_report(systems, out or runs[-1] / "report")
+    page = write_report(systems, out or runs[-1] / "report", runs=runs)
     print_table(COLUMNS, score_rows(systems))
     if len(systems) > 1:
         print_table(GAIN_COLUMNS, gain_rows(systems))

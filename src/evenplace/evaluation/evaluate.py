@@ -80,7 +80,7 @@ def score(
         pool_size=float(np.mean([len(rows) for rows in hits.pools])),
         latency=latency,
     )
-    return summarise(name, predictions, engine.index.places, cost, str(truth))
+    return summarise(name, predictions, engine.index.places, cost, truth)
 
 
 def predict(

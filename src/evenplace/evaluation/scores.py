@@ -16,11 +16,12 @@ from evenplace.evaluation.confidence import Knowing, judge_all
 from evenplace.evaluation.predictions import Predictions, join_predictions
 from evenplace.evaluation.ranking import RANKS, average_precisions
 from evenplace.evaluation.timing import Cost, Latency, mean_cost
+from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, query_tiers
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Scores:
     """
 
     name: str
-    truth: str  # what counts as found: "25 m"
+    truth: Truth  # what counts as found
     overall: Recalls
     answerable: Recalls  # of the queries that have a match in the database
     head: Recalls
@@ -89,7 +90,8 @@ class Scores:
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any], predictions: Predictions, places: Places) -> "Scores":
-        found: dict[str, Any] = _with_nan(tree)
+        found: dict[str, Any] = _with_nan({k: v for k, v in tree.items() if k != "truth"})
+        found["truth"] = tree.get("truth")
         if found.pop("version", 1) != VERSION:
             raise RunError(
                 f"these scores are of version {tree.get('version', 1)}, this EvenPlace reads "
@@ -103,6 +105,7 @@ class Scores:
             for name, parts in found["conditions"].items()
         }
         found["mean_precision"] = _intervals(found["mean_precision"])
+        found["truth"] = Truth(**found["truth"])
         found["position"] = PositionError(**found["position"])
         found["knowing"] = {name: Knowing(**one) for name, one in found["knowing"].items()}
         latency = {stage: Latency(**value) for stage, value in found["cost"]["latency"].items()}
@@ -135,7 +138,7 @@ def _recalls(tree: dict[str, Any]) -> Recalls:
 
 
 def summarise(
-    name: str, predictions: Predictions, places: Places, cost: Cost, truth: str = "25 m"
+    name: str, predictions: Predictions, places: Places, cost: Cost, truth: Truth
 ) -> Scores:
     """Count what was right: overall, by tier, by condition, and how surely."""
     run = predictions

@@ -1,10 +1,11 @@
 """What answering costs: memory, and milliseconds by stage, measured one query at a time."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from evenplace.search import Search, ask_photos
@@ -31,7 +32,7 @@ class Cost:
     index_bytes: int
     parameters: int  # of the network; 0 where descriptors came from elsewhere
     dim: int  # numbers a photo
-    resident_bytes: int  # memory of the process that answered
+    resident_bytes: int  # memory of the process that answered, 0 if unknown
     latency: dict[str, Latency]
 
     @property
@@ -76,9 +77,18 @@ def measure_cost(
         index_bytes=engine.index.bytes,
         parameters=0 if model is None else sum(p.numel() for p in model.parameters()),
         dim=int(engine.index.prototypes.shape[1]),
-        resident_bytes=int(psutil.Process().memory_info().rss),
+        resident_bytes=_resident_bytes(),
         latency=latency,
     )
+
+
+def _resident_bytes() -> int:
+    """Memory of this process now; 0 where the system does not say (no /proc)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def mean_cost(costs: Sequence[Cost]) -> Cost:

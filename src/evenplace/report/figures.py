@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores
 from evenplace.photos.files import whole_file
+from evenplace.places.diversity import Diversity
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.page import TIER_COLOURS
 
 INK, ACCENT = "#010203", "#d55e00"
+BAND = 24  # parts the ranks are cut into for the band of similarities
 _VARIABLES = {
     INK: "currentColor",
     **{colour: f"var(--{tier})" for tier, colour in TIER_COLOURS.items()},
@@ -94,8 +96,11 @@ def tier_bars(systems: Sequence[Scores]) -> Figure:
 
 
 @mpl.rc_context(STYLE)
-def rank_count(systems: Sequence[Scores]) -> Figure:
-    """Places ranked by photo count, the tier bands, and each system's recall along them."""
+def rank_count(systems: Sequence[Scores], diversity: Diversity | None = None) -> Figure:
+    """Places ranked by photo count, the tiers, and each system's recall along them (Figure 1).
+
+    diversity: how alike the photos of each place look to the last system, drawn as a band.
+    """
     places = systems[0].places
     figure, axes = blank(7.2, 3.6)
     order = np.argsort(-places.counts, kind="stable")
@@ -106,15 +111,38 @@ def rank_count(systems: Sequence[Scores]) -> Figure:
     axes.set_xlabel("places, most photographed first")
     axes.set_ylabel("photos of a place")
     right: Any = axes.twinx()
+    if diversity is not None:
+        _diversity_band(right, diversity, order)
     for number, scores in enumerate(systems):
         middles, recall = _recall_along(scores, order)
         colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
     right.set_ylim(0, 100)
-    right.set_ylabel("R@1 of the places' queries, %")
+    right.set_ylabel("R@1 of the places' queries, %" + (" · similarity × 100" if diversity else ""))
     right.spines["right"].set_visible(True)
     right.legend(loc="lower left", fontsize=8)
     return figure
+
+
+def _diversity_band(axes: Any, diversity: Diversity, order: NDArray[np.int64]) -> None:
+    """Mean similarity within the places of each share of the ranks, one deviation either side."""
+    parts = [part for part in np.array_split(order, min(BAND, len(order))) if len(part)]
+    middle, spread = (
+        np.array([_mean(values[part]) for part in parts])
+        for values in (diversity.mean, diversity.spread)
+    )
+    at = np.cumsum([len(part) for part in parts]) - np.array([len(part) for part in parts]) / 2
+    known = np.isfinite(middle)
+    low, high = (100 * np.clip(middle + sign * spread, 0, 1)[known] for sign in (-1, 1))
+    colour = TIER_COLOURS["tail"]
+    axes.fill_between(at[known], low, high, color=colour, alpha=0.2, lw=0)
+    label = "similarity within a place"
+    axes.plot(at[known], 100 * middle[known], color=colour, ls="--", lw=1.4, label=label)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _recall_along(

@@ -40,6 +40,7 @@ class Points:
     keys: Keys = ANSWER_KEYS
     texts: Sequence[str] = ()  # (P,) what a click tells, HTML
     radius: float = 1.5
+    groups: Sequence[int] = ()  # (P,) the kind of cell each dot goes with: hidden together
 
 
 def map_html(
@@ -72,6 +73,7 @@ def map_html(
             "keys": [list(key) for key in points.keys],
             "texts": list(points.texts),
             "radius": points.radius,
+            "groups": list(points.groups) or None,
         }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
     return (

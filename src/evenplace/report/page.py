@@ -48,6 +48,8 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
     if 'class="ep-map"' in body:
         style = _leaflet("leaflet.css") + style
         script = f"<script>{_leaflet('leaflet.js')}</script><script>{asset('map.js')}</script>"
+    if 'class="tiers switch"' in body:  # after the maps, which listen to it
+        script += f"<script>{asset('report.js')}</script>"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

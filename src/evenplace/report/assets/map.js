@@ -49,17 +49,18 @@
         pen.closePath(); pen.fill();
         pen.globalAlpha = 1; pen.strokeStyle = rim; pen.lineWidth = Math.min(1.2, (r - l) / 12); pen.stroke();
       }
-      drawDots(pen, dots, data, px, py, size, scale);
+      drawDots(pen, dots, data, hidden, px, py, size, scale);
       return tile;
     },
   });
 
-  const drawDots = (pen, dots, data, px, py, size, scale) => {
+  const drawDots = (pen, dots, data, hidden, px, py, size, scale) => {
     if (!dots || (!dots.kinds && scale < 0.35)) return;
     const inks = dots.kinds ? data.points.keys.map((key) => colour(key[1])) : [colour("--ink")];
     const radius = data.points.radius * (dots.kinds ? 1 : Math.min(1.6, 0.5 + scale / 2)), rim = colour("--card");
     pen.globalAlpha = dots.kinds ? 1 : 0.4;
     for (let i = 0; i < dots.at.length / 2; i++) {
+      if (data.points.groups && hidden.has(data.points.groups[i])) continue;
       const x = px(dots.at[2 * i]), y = py(dots.at[2 * i + 1]);
       if (x < -9 || y < -9 || x > size + 9 || y > size + 9) continue;
       pen.beginPath(); pen.arc(x, y, radius, 0, 7);
@@ -93,7 +94,7 @@
     const show = (text) => L.popup({ maxWidth: 300, minWidth: 200 }).setLatLng(event.latlng).setContent(text).openOn(map);
     if (dots && dots.kinds && data.points.texts.length) {
       for (let i = 0; i < dots.at.length / 2; i++)
-        if (Math.hypot(dots.at[2 * i] - x, dots.at[2 * i + 1] - y) < near) return show(data.points.texts[i]);
+        if (!(data.points.groups && hidden.has(data.points.groups[i])) && Math.hypot(dots.at[2 * i] - x, dots.at[2 * i + 1] - y) < near) return show(data.points.texts[i]);
     }
     for (let i = cells.count - 1; i >= 0; i--)
       if (!hidden.has(cells.kinds[i]) && inside(cells, i, x, y)) return show(tell(data, cells, i));
@@ -158,6 +159,12 @@
     L.control.scale({ imperial: false }).addTo(map);
     map.on("click", (event) => clicked(data, cells, dots, hidden, map, event));
     addKeys(element.querySelector(".keys"), data, cells, hidden, layer);
+    document.addEventListener("tier", ({ detail }) => {
+      data.keys.forEach(([name], kind) => detail === "all" || detail === name ? hidden.delete(kind) : hidden.add(kind));
+      [...element.querySelectorAll(".keys button")].forEach((button, kind) =>
+        button.setAttribute("aria-pressed", String(!hidden.has(kind))));
+      layer.redraw();
+    });
     if (data.link) follow(data.link, map);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => layer.redraw());
     element.map = map;

@@ -1,0 +1,310 @@
+"""The sections of the evaluation page; each says what to see and how many queries it rests on.
+
+Q queries · C places
+"""
+
+import html
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+from numpy.typing import NDArray
+
+from evenplace.evaluation import Scores, compare_pairs
+from evenplace.places.tiers import TIERS
+from evenplace.report import curves, tables
+from evenplace.report.audit_pictures import sample_pictures
+from evenplace.report.figures import inline_svg, rank_count, tier_bars
+from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
+from evenplace.report.kept import Kept
+from evenplace.report.map import Cells, Points, map_html
+from evenplace.report.page import Figure, Section, figures_html, table_html
+from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
+from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
+
+PICTURED = 150  # queries whose photos the map shows; wrong answers first
+
+
+def draw_figures(systems: Sequence[Scores], kept: Sequence[Kept]) -> dict[str, Drawing]:
+    """The figures of the page that papers want as files."""
+    last = systems[-1]
+    figures = {
+        "tiers": tier_bars(systems),
+        "long-tail": rank_count(systems, kept[-1].diversity() if kept else None),
+        "precision-recall": curves.precision_recall(last),
+        "risk-coverage": curves.risk_coverage(last),
+        "reliability": curves.reliability_bars(last),
+        "metres": curves.error_curve(systems),
+    }
+    if (scatter := _scatter(systems, kept)) is not None:
+        figures["tail-places"] = scatter[0]
+    return figures
+
+
+def lead(systems: Sequence[Scores]) -> str:
+    """The page in one sentence."""
+    best, first = systems[-1], systems[0]
+    text = (
+        f"<b>{html.escape(best.name)}</b> finds <b>{best.recall[1]:.1f} %</b> of "
+        f"{best.overall.queries:,} queries, and {best.tail.recall[1]:.1f} % of the "
+        f"{best.tail.queries:,} in the tail"
+    )
+    if len(systems) == 1:
+        return text + "."
+    gain = compare_pairs(best.predictions, first.predictions, 2)
+    verdict = "" if gain.gain.excludes_zero else ", which could be chance"
+    return (
+        f"{text}: {gain.gain.mean:+.1f} points over {html.escape(first.name)} there "
+        f"({gain.won} queries won, {gain.lost} lost{verdict})."
+    )
+
+
+def glance(systems: Sequence[Scores]) -> Section:
+    best = systems[-1]
+    own = best.knowing.get("own")
+    tiles = [
+        Figure(f"{best.recall[1]:.1f} %", "R@1 overall", f"{best.overall.queries} queries"),
+        Figure(f"{best.tail.recall[1]:.1f} %", "R@1 in the tail", f"{best.tail.queries} queries"),
+        Figure(f"{best.pool.recall[1]:.1f} %", "pool recall", "no ranking can exceed it"),
+        Figure(f"{best.position.median:.0f} m", "median error", f"p90 {best.position.p90:,.0f} m"),
+        Figure(
+            f"{100 * own.coverage['95']:.0f} %" if own else "–",
+            "answerable at 95 %",
+            "precision, best threshold",
+        ),
+        Figure(f"{best.cost.median_ms:.0f} ms", "a query", f"{len(best.places):,} places"),
+    ]
+    return Section("", f"<p>{html.escape(best.name)}</p>{figures_html(tiles)}")
+
+
+def score_tables(systems: Sequence[Scores]) -> Section:
+    first, cost = systems[0], systems[0].cost
+    text = _table(tables.COLUMNS, tables.score_rows(systems))
+    if len(systems) > 1:
+        text += _table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
+    caption = (
+        f"{first.overall.queries} queries, right within {html.escape(str(first.truth))}; "
+        f"{cost.answerable} have a match in the database: R@1 counts the others as failures, "
+        f"“findable” leaves them out. {first.untiered} are at no known place, {cost.skipped} could "
+        "not be read. Brackets are 95 % intervals over spots; * marks differences whose interval "
+        "excludes 0; p is McNemar's. LR@1 is the classifier alone, pool the share of queries whose "
+        f"shortlist holds a match. {cost.unreachable} database photos are in no place of the "
+        "classifier and out of its reach."
+    )
+    return Section("Scores", text, caption)
+
+
+def tiers(systems: Sequence[Scores]) -> Section:
+    first = systems[0]
+    counts = ", ".join(f"{tier} {first.tier(tier).queries}" for tier in TIERS)
+    return Section(
+        "Head, middle, tail",
+        inline_svg(tier_bars(systems), "R@1 by tier"),
+        "R@1 overall and by tier of the query's place: the 30 % most photographed places, the "
+        f"middle 40 %, the 30 % least photographed. Queries: {counts}. Where the whiskers of two "
+        "bars overlap, believe the table of differences above rather than your eyes.",
+    )
+
+
+def long_tail(systems: Sequence[Scores], kept: Sequence[Kept]) -> Section:
+    counts = systems[0].places.counts
+    diversity = kept[-1].diversity() if kept else None
+    caption = (
+        f"{len(counts):,} places ranked by photo count ({counts.max()} to {counts.min()} photos, "
+        f"log axis), and for each tenth of them the R@1 of the "
+        f"{int((systems[0].predictions.places >= 0).sum())} queries taken there."
+    )
+    if diversity is not None:
+        caption += (
+            " The green band is how alike the photos of a place look to "
+            f"{html.escape(systems[-1].name)} (mean cosine, one deviation either side; places of "
+            "two photos and more)."
+        )
+    drawing = inline_svg(rank_count(systems, diversity), "photos and recall by rank of the place")
+    return Section("The long tail", drawing, caption)
+
+
+def conditions(systems: Sequence[Scores]) -> Section | None:
+    rows = tables.condition_rows(systems)
+    if not rows:
+        return None
+    columns = [*tables.CONDITION_COLUMNS, *(f"R@1 {scores.name}" for scores in systems)]
+    return Section(
+        "Conditions",
+        _table(columns, rows),
+        "R@1 of the queries under each condition, with the number it rests on. “looking” is the "
+        "query's heading, “turned” the angle to the match that looks most alike, “away” the metres "
+        "to the nearest match. Queries about which a condition is unknown are left out.",
+    )
+
+
+def where(scores: Scores, kept: Sequence[Kept], pictures: Pictures, folder: Path) -> Section:
+    run, places = scores.predictions, scores.places
+    facts: dict[str, NDArray[np.int64] | list[str]] = {
+        "photos": places.counts,
+        "queries right": _right_by_place(scores),
+    }
+    found: dict[int, list[str]] = {}
+    if kept and kept[-1].index is not None:
+        index = kept[-1].index
+        labelled = replace(index.places, labels=index.labels)
+        found = sample_pictures(index.photos, labelled, folder).sources
+    cells = Cells(places.outlines, places.tiers.astype(np.int64), facts=facts, pictures=found)
+    points = Points(
+        run.positions,
+        (~run.right).astype(np.int64),
+        texts=_query_texts(scores, pictures),
+        radius=3.5,
+        groups=[int(tier) for tier in run.tiers],
+    )
+    caption = (
+        f"The {len(places):,} places coloured by tier and the {len(run)} queries of "
+        f"{html.escape(scores.name)}: {int(run.right.sum())} green ones answered right, the red "
+        "ones wrong. Drag to move (two fingers on a phone), click a place for its photos or a "
+        "query for its answer; the switch shows one tier, here and in the gallery."
+    )
+    return Section("Where", tier_switch() + map_html(cells, points), caption)
+
+
+def gallery(systems: Sequence[Scores], pictures: Pictures) -> Section:
+    run = systems[-1].predictions
+    caption = (
+        f"Some of {len(run)} queries, {int((~run.right).sum())} of which "
+        f"{html.escape(systems[-1].name)} answers wrong. Left the query, then the five best "
+        "answers of each system: green frames are right, red ones wrong, with the metres between "
+        "answer and query and the likely reason of a failure."
+    )
+    return Section("Queries and answers", gallery_html(systems, pictures), caption)
+
+
+def failures(systems: Sequence[Scores]) -> Section | None:
+    rows = reason_rows(systems)
+    if not rows:
+        return None
+    wrong = int((~systems[-1].predictions.right).sum())
+    return Section(
+        "Why it fails",
+        _table(REASON_COLUMNS, rows),
+        f"The likely reason of each failure ({wrong} of {html.escape(systems[-1].name)}), from "
+        "positions and ranks alone. What is not in the pool no ranking can mend.",
+    )
+
+
+def before_and_after(systems: Sequence[Scores], kept: Sequence[Kept]) -> Section | None:
+    drawn = _scatter(systems, kept)
+    if drawn is None:
+        return None
+    figure, caption = drawn
+    return Section("Tail places, before and after", inline_svg(figure, "t-SNE of places"), caption)
+
+
+def confidence(systems: Sequence[Scores]) -> Section:
+    last = systems[-1]
+    run = last.predictions
+    drawings = [
+        (curves.precision_recall(last), "precision against recall", "Up and to the right is good."),
+        (curves.risk_coverage(last), "risk against coverage", "Low is good; dotted: 5 % risk."),
+        (curves.reliability_bars(last), "reliability", "On the dotted line, sure means right."),
+    ]
+    figures = "".join(
+        f"<figure>{inline_svg(drawing, label)}<figcaption>{text} {len(run)} answers."
+        "</figcaption></figure>"
+        for drawing, label, text in drawings
+    )
+    caption = (
+        f"Every source of confidence on the same {len(run)} answers of {html.escape(last.name)}, "
+        f"{int(run.right.sum())} of them right; “own” is the one the system answers with. The "
+        "table has the share of queries that can be answered at 95 and 99 % precision."
+    )
+    table = _table(tables.KNOWING_COLUMNS, tables.knowing_rows(systems))
+    return Section("Does it know?", f'<div class="figures">{figures}</div>{table}', caption)
+
+
+def metres(systems: Sequence[Scores]) -> Section:
+    told = ", ".join(
+        f"{html.escape(one.name)} {one.position.median:.0f} m (p90 {one.position.p90:,.0f} m)"
+        for one in systems
+    )
+    return Section(
+        "How far off",
+        inline_svg(curves.error_curve(systems), "position error"),
+        f"Share of the {systems[0].overall.queries} queries whose estimated position is within so "
+        f"many metres; median {told}. The dotted line is at 25 m.",
+    )
+
+
+def cost(systems: Sequence[Scores]) -> Section:
+    return Section(
+        "What it costs",
+        _table(*tables.cost_table(systems)),
+        "Sizes, and the median / 95th percentile milliseconds of one query by stage, asked one by "
+        "one on the machine that evaluated. Memory is that of the process.",
+    )
+
+
+def training(kept: Sequence[Kept]) -> Section | None:
+    logs = {one.name: one.log for one in kept if one.log}
+    if not logs:
+        return None
+    epochs = ", ".join(f"{html.escape(name)} {len(lines)}" for name, lines in logs.items())
+    return Section(
+        "Training",
+        inline_svg(curves.training_curve(logs), "loss by epoch"),
+        f"Loss by epoch ({epochs}); dashed, where kept, the recall on held-out photos.",
+    )
+
+
+def _scatter(systems: Sequence[Scores], kept: Sequence[Kept]) -> tuple[Drawing, str] | None:
+    """Tail places as the first and the last system see them; None without indexes or openTSNE."""
+    chosen = [0, len(systems) - 1] if len(systems) > 1 else [0]
+    indexes = [kept[at].index for at in chosen] if kept else []
+    if not indexes or None in indexes or find_spec("openTSNE") is None:
+        return None
+    clouds, places = gather_clouds(
+        [systems[at].name for at in chosen], [index for index in indexes if index is not None]
+    )
+    if not clouds or len(places) < 2:
+        return None
+    tail = int((systems[0].places.tiers[places] == 2).sum())
+    centres = ", ".join(f"[{e:.0f}, {n:.0f}]" for e, n in systems[0].places.centres[places])
+    caption = (
+        f"t-SNE of {len(clouds[0].labels)} database photos of {len(places)} places with at least "
+        f"{LEAST} photos ({tail} of them in the tail), one colour a place; the percentage is the "
+        f"share of photos whose nearest one shown is of their own place. Centres: {centres}."
+    )
+    return tail_scatter(clouds), caption
+
+
+def _right_by_place(scores: Scores) -> list[str]:
+    """ "3 of 4" for each place that was asked about.  (C,)."""
+    run, count = scores.predictions, len(scores.places)
+    at = run.places >= 0
+    asked = np.bincount(run.places[at], minlength=count)
+    right = np.bincount(run.places[at & run.right], minlength=count)
+    return [f"{r} of {a}" if a else "–" for r, a in zip(right, asked, strict=True)]
+
+
+def _query_texts(scores: Scores, pictures: Pictures) -> list[str]:
+    """What a click on each query tells; 150 of them, wrong answers first, with their photos."""
+    run, reasons = scores.predictions, find_reasons(scores)
+    pictured = set(np.argsort(run.right, kind="stable")[:PICTURED].tolist())
+    texts = []
+    for query in range(len(run)):
+        tier = TIERS[run.tiers[query]] if run.tiers[query] >= 0 else NOWHERE
+        told = html.escape(tell_reason(scores, query, str(reasons[query])))
+        text = f"<p><b>{told}</b><br>{tier}, confidence {run.confidence[query]:.2f}</p>"
+        if query in pictured:
+            shown = (run.paths[query], run.hit_paths[query][0])
+            sources = [pictures.source(path) for path in shown if path]
+            images = "".join(f'<img alt="" src="{source}">' for source in sources if source)
+            text += f'<div class="strip">{images}</div>'
+        texts.append(text)
+    return texts
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    escaped = [[html.escape(cell) for cell in row] for row in rows]
+    return table_html([html.escape(column) for column in columns], escaped)

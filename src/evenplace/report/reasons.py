@@ -1,0 +1,72 @@
+"""Why an answer is wrong, as far as positions and ranks can tell.
+
+Q queries
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.evaluation import Scores
+from evenplace.places.tiers import TIERS
+
+RIGHT = "right"
+REASONS = {
+    "no match": "the database holds no photo of this spot",
+    "not in the pool": "the classifier did not shortlist a matching place",
+    "near miss": "the answer is just outside the radius, within twice of it",
+    "looks away": "the answer stands at the spot and looks another way",
+    "look-alike": "a photo from somewhere else won; a right one is among the first 20",
+    "far look-alike": "a photo from somewhere else won; no right one among the first 20",
+}
+
+
+def find_reasons(scores: Scores) -> NDArray[np.str_]:
+    """The likely reason of each query's failure, or "right".  (Q,)."""
+    run, truth = scores.predictions, scores.truth
+    away = np.hypot(*(run.hit_positions[:, 0] - run.positions).T)  # (Q,)
+    in_metres = truth.frames is None
+    cases = [
+        (run.right, RIGHT),
+        (run.positives == 0, "no match"),
+        (~run.in_pool, "not in the pool"),
+        (in_metres & (away <= truth.radius), "looks away"),
+        (in_metres & (away <= 2 * truth.radius), "near miss"),
+        (run.first_right > 0, "look-alike"),
+    ]
+    chosen = np.select([case for case, _ in cases], [name for _, name in cases], "far look-alike")
+    return np.asarray(chosen, np.str_)
+
+
+def reason_rows(systems: Sequence[Scores]) -> list[list[str]]:
+    """How many queries fail for each reason, by system and tier."""
+    rows = []
+    for scores in systems:
+        reasons, tiers = find_reasons(scores), scores.predictions.tiers
+        for name, meaning in REASONS.items():
+            mine = reasons == name
+            if mine.any():
+                counts = [int((mine & (tiers == tier)).sum()) for tier in range(len(TIERS))]
+                rows.append([scores.name, name, str(int(mine.sum())), *map(str, counts), meaning])
+    return rows
+
+
+REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "meaning")
+
+
+def tell_reason(scores: Scores, query: int, reason: str) -> str:
+    """One query's reason as a sentence with its metres and ranks."""
+    run = scores.predictions
+    away = float(np.hypot(*(run.hit_positions[query, 0] - run.positions[query])))
+    rank = int(run.first_right[query]) + 1
+    sentences = {
+        RIGHT: f"right, {away:.0f} m away",
+        "no match": "no photo of this spot in the database",
+        "not in the pool": "not in the pool: its place was not shortlisted",
+        "near miss": f"near miss: {away:.0f} m, just outside {scores.truth.radius:g} m",
+        "looks away": f"{away:.0f} m away, but looking another way",
+        "look-alike": f"look-alike {away:,.0f} m away; the right one is number {rank}",
+        "far look-alike": f"look-alike {away:,.0f} m away",
+    }
+    return sentences[reason]
