@@ -93,7 +93,8 @@ def test_a_checkpoint_within_an_epoch_is_taken_up_there(
 
     settings = ["epochs=2", "batch=6", "checkpoint=0", "accumulate=2", "optimiser=sgd"]
     whole = quick_run(town[1], tmp_path / "whole", *settings)
-    learn, steps = Session._learn, []
+    learn = Session._learn
+    steps: list[int] = []
 
     def five(self: Session, *args: object) -> None:
         if len(steps) == 5:

@@ -11,17 +11,28 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 _PIPED = 160  # columns where there is no terminal to ask
 console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
 errors = Console(stderr=True, highlight=False)
 
 Show = Callable[[int, int], None]
+
+
+class _Rate(ProgressColumn):
+    """How many a second, once that is known."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:.3g}/s")
 
 
 @contextmanager
@@ -31,6 +42,7 @@ def bars() -> Iterator[Callable[[str], Show]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Rate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

@@ -1,0 +1,173 @@
+"""JPEG files to descriptors: our loader beside the field's usual one, same weights, same photos.
+
+    python benchmarks/extract.py [--photos 192] [--rounds 3] [--check]
+
+Photos are drawn once as JPEGs of 1280 x 960, a phone's and street-level services' order of size,
+and of 640 x 480, Pitts30k's.  The usual loader opens each file with PIL, resizes it by
+torchvision's transform and collates batches in a DataLoader; it is timed with the number of
+workers that serves it best (0, 1 or 2).  The network is EfficientNet-Lite0 with GeM, 224 px, the
+same weights in both; each runs it as it would: ours folds batch norm of the frozen blocks into
+their convolutions, the usual one does not.  A second row gives the usual loader our folded
+network, so that what the loader alone is worth can be read off.  Rounds alternate; medians.
+Writes benchmarks/results/extract.md; with --check, exits 1 unless ours is 1.5 times as fast on
+both sizes.
+"""
+
+import argparse
+import datetime
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision import transforms
+
+from evenplace.models.describe import describe_photos
+from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
+
+RESULTS = Path(__file__).parent / "results" / "extract.md"
+SIZES = ((1280, 960), (640, 480))
+WORKERS = (0, 1, 2)
+CLAIM = 1.5
+
+
+class UsualDataset(Dataset[Tensor]):
+    """PIL, then torchvision, one photo at a time."""
+
+    def __init__(self, paths: list[str], network: PlaceNetwork) -> None:
+        self.paths = paths
+        spec = network.backbone.spec
+        self.transform = transforms.Compose(
+            [
+                transforms.Resize((network.image_size, network.image_size)),
+                transforms.ToTensor(),
+                transforms.Normalize(spec.mean, spec.std),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, row: int) -> Tensor:
+        pixels: Tensor = self.transform(Image.open(self.paths[row]).convert("RGB"))
+        return pixels
+
+
+class Plain(nn.Module):
+    """The same network without our tricks: floats in, every stage as its authors wrote it."""
+
+    def __init__(self, network: PlaceNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, photos: Tensor) -> Tensor:
+        maps = photos
+        for stage in self.network.backbone.stages:
+            maps = stage(maps)
+        pooled = self.network.aggregator(_features(maps))
+        return nn.functional.normalize(self.network.projection(pooled), dim=1)
+
+
+class Folded(Plain):
+    """Our folded trunk on pixels that the usual loader has already normalised."""
+
+    def forward(self, photos: Tensor) -> Tensor:
+        backbone = self.network.backbone
+        maps = photos.contiguous(memory_format=torch.channels_last)
+        for stage in backbone._folded(list(backbone.stages[: backbone.cut])):
+            maps = stage(maps)
+        return self.network.describe(maps)
+
+
+def _features(maps: Tensor) -> Any:
+    from evenplace.models.features import Features
+
+    return Features(maps)
+
+
+def draw(folder: Path, count: int, size: tuple[int, int]) -> list[str]:
+    """JPEGs with the detail of a street: smooth shapes and fine grain."""
+    dice = np.random.default_rng(0)
+    paths = []
+    for number in range(count):
+        coarse = dice.integers(0, 255, (size[1] // 40, size[0] // 40, 3)).astype(np.uint8)
+        picture = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+        grain = dice.normal(0, 12, (size[1], size[0], 1))
+        pixels = np.clip(np.asarray(picture) + grain, 0, 255).astype(np.uint8)
+        paths.append(str(folder / f"{size[0]}-{number:05d}.jpg"))
+        Image.fromarray(pixels).save(paths[-1], quality=90)
+    return paths
+
+
+def ours(network: PlaceNetwork, paths: list[str]) -> None:
+    assert len(describe_photos(network, paths).rows) == len(paths)
+
+
+def usual(network: nn.Module, whole: PlaceNetwork, paths: list[str], workers: int) -> None:
+    batches = DataLoader(UsualDataset(paths, whole), batch_size=16, num_workers=workers)
+    with torch.inference_mode():
+        found = [network(batch).numpy() for batch in batches]
+    assert sum(map(len, found)) == len(paths)
+
+
+def seconds(run: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def compare(paths: list[str], rounds: int) -> dict[str, float]:
+    """Photos a second, medians of alternating rounds."""
+    network = build_network(NetworkSpec()).eval()
+    plain, folded = Plain(network).eval(), Folded(network).eval()
+    few = paths[: len(paths) // 4]
+    best = min(WORKERS, key=lambda n: seconds(lambda: usual(plain, network, few, n)))
+    ways: dict[str, Callable[[], None]] = {
+        "ours": lambda: ours(network, paths),
+        f"PIL + torchvision + DataLoader ({best} workers)": lambda: usual(
+            plain, network, paths, best
+        ),
+        "the same with our folded network": lambda: usual(folded, network, paths, best),
+    }
+    ours(network, few)
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            times[name].append(seconds(way))
+    return {name: len(paths) / statistics.median(taken) for name, taken in times.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--photos", type=int, default=192)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--check", action="store_true")
+    wanted = parser.parse_args()
+    lines = ["| photos | loader | photos/s | ours is faster by |", "|---|---|---|---|"]
+    reached = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            rates = compare(draw(Path(folder), wanted.photos, size), wanted.rounds)
+            mine = rates["ours"]
+            reached.append(mine / list(rates.values())[1])
+            for name, rate in rates.items():
+                gain = "" if name == "ours" else f"{mine / rate:.2f}"
+                lines.append(f"| {size[0]} x {size[1]} | {name} | {rate:.1f} | {gain} |")
+    head = f"`python {' '.join(sys.argv)}`, {datetime.date.today()}, seed 0, "
+    head += f"{torch.get_num_threads()} threads, torch {torch.__version__}."
+    text = "\n".join(["# Extraction", "", head, "", *lines]) + "\n"
+    print(text)
+    RESULTS.write_text(text)
+    return int(wanted.check and min(reached) < CLAIM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
