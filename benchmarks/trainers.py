@@ -13,6 +13,7 @@ with finite losses, and finds more than one photo in ten.
 
 import argparse
 import datetime
+import json
 import math
 import sys
 import time
@@ -59,8 +60,10 @@ def town(folder: Path, photos: int, queries: int) -> tuple[Photos, Photos]:
 
 
 def measure(recipe: Recipe, database: Photos, queries: Photos, out: Path) -> Row:
-    """Train, index, ask."""
-    run, cache = out / "runs" / recipe.name, out / "cache"
+    """Train, index, ask; or read what was found before."""
+    run, cache, kept = out / "runs" / recipe.name, out / "cache", out / f"{recipe.name}.json"
+    if kept.exists():
+        return Row(**json.loads(kept.read_text()))
     began = time.process_time()
     trained = train_run(run, database, recipe, cache_folder=cache)
     seconds = time.process_time() - began
@@ -70,14 +73,16 @@ def measure(recipe: Recipe, database: Photos, queries: Photos, out: Path) -> Row
     grid = Grid(20).partition(database)
     place = grid.locate(queries)
     tail = right[(place >= 0) & (grid.tiers[place] == 2)]
-    return Row(
+    row = Row(
         recipe.name.removesuffix("+lb").removesuffix("-small"),
-        recipe.loss.name + ("" if "beta" not in recipe.loss.settings else ", LB"),
-        100 * right.mean(),
-        100 * tail.mean(),
+        recipe.loss.name,
+        100 * float(right.mean()),
+        100 * float(tail.mean()),
         seconds,
         trained.losses[-1],
     )
+    kept.write_text(json.dumps(vars(row)))
+    return row
 
 
 def describe(run: Path, queries: Photos, cache: Path) -> NDArray[np.float32]:

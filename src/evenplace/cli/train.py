@@ -10,7 +10,14 @@ from evenplace.cli.console import bars, console, errors, print_skipped
 
 def train(
     photos: Annotated[Path, typer.Argument(help="folder, list or table of geo-tagged photos")],
-    run: Annotated[Path, typer.Option(help="run folder to write, or to go on with")],
+    run: Annotated[
+        Path,
+        typer.Option(
+            "--run",
+            "--out",  # torchrun takes --run for a prefix of its own --run-path
+            help="run folder to write, or to go on with; --out under torchrun",
+        ),
+    ],
     method: Annotated[str, typer.Option(help="a recipe's name, or a .toml file")] = "dapr-m",
     preset: Annotated[str, typer.Option(help="recommended, or paper")] = "recommended",
     layout: Annotated[
