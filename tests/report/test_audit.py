@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evenplace.errors import PhotoError, PlaceError
+from evenplace.errors import PhotoError, PlaceError, RunError
 from evenplace.photos import Photos
 from evenplace.places import Grid, KdTree
 from evenplace.report.audit import audit_path, audit_photos, write_audit
@@ -116,9 +116,9 @@ def test_text_predictions_give_recall_by_tier(tmp_path: Path) -> None:
 def test_a_text_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     photos = Photos.from_arrays(east=[0.0], north=[0.0], path=["a.jpg"])
-    with pytest.raises(PhotoError, match=r"a\.txt has no 'Query path:'"):
+    with pytest.raises(RunError, match=r"a\.txt has no 'Query path:'"):
         read_answers(tmp_path / "a.txt", photos)
-    with pytest.raises(PhotoError, match="holds no predictions"):
+    with pytest.raises(RunError, match="holds no predictions"):
         read_answers(tmp_path / "gone", photos)
 
 

@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
+from evenplace.evaluation.textfiles import read_texts
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.names import read_names
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
-
-QUERY, ANSWERS, POSITIVES = "Query path:", "Predictions paths:", "Positives paths:"
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,14 @@ def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answ
     where = Path(path)
     if where.suffix == ".parquet":
         return _read_parquet(where)
-    files = sorted(where.rglob("*.txt")) if where.is_dir() else [where]
-    if not files or not files[0].is_file():
-        raise PhotoError(f"{path} holds no predictions (.parquet, or .txt files); check the path")
-    asked = [_read_text(file) for file in files]
-    queries = [one[QUERY][0] for one in asked]
-    firsts = [one[ANSWERS][0] for one in asked]
+    asked = read_texts(where)
+    queries = [one.query for one in asked]
+    firsts = [one.hits[0] for one in asked]
     known = {Path(one).name: row for row, one in enumerate(photos.paths)}
     at, best = (_positions(names, photos, known) for names in (queries, firsts))
     near = np.hypot(*(at - best).T) <= radius
-    listed = np.array([one[ANSWERS][0] in one[POSITIVES] for one in asked], bool)
-    told = np.array([bool(one[POSITIVES]) for one in asked], bool)
+    listed = np.array([one.hits[0] in one.positives for one in asked], bool)
+    told = np.array([bool(one.positives) for one in asked], bool)
     return Answers(at, np.where(told, listed, near), queries)
 
 
@@ -76,21 +72,6 @@ def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Int
             spot = np.where(found >= 0, found, -1 - np.arange(len(found)))[mine]
             rows.append((name, int(mine.sum()), interval(answers.right[mine].astype(float), spot)))
     return rows
-
-
-def _read_text(file: Path) -> dict[str, list[str]]:
-    parts: dict[str, list[str]] = {QUERY: [], ANSWERS: [], POSITIVES: []}
-    current = None
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if line.strip() in parts:
-            current = line.strip()
-        elif line.strip() and current:
-            parts[current].append(line.strip())
-    if not parts[QUERY] or not parts[ANSWERS]:
-        raise PhotoError(
-            f"{file} has no {QUERY!r} and {ANSWERS!r}; give the files VPR-methods-evaluation writes"
-        )
-    return parts
 
 
 def _positions(names: list[str], photos: Photos, known: dict[str, int]) -> NDArray[np.float64]:

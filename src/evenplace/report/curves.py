@@ -41,7 +41,7 @@ def traces(scores: Scores) -> dict[str, Curve]:
 @mpl.rc_context(STYLE)
 def precision_recall(scores: Scores) -> Figure:
     """Precision against recall as the threshold falls, a line a source."""
-    figure, axes = blank(5.6, 3.8)
+    figure, axes = blank(4.4, 3.6)
     for name, curve in traces(scores).items():
         thin = _thin(len(curve.recall))
         label = f"{name}  {scores.knowing[name].auc_pr:.3f}"
@@ -57,7 +57,7 @@ def precision_recall(scores: Scores) -> Figure:
 @mpl.rc_context(STYLE)
 def risk_coverage(scores: Scores) -> Figure:
     """Share of wrong answers against share of queries answered, a line a source."""
-    figure, axes = blank(5.6, 3.8)
+    figure, axes = blank(4.4, 3.6)
     for name, curve in traces(scores).items():
         thin = _thin(len(curve.coverage))
         label = f"{name}  {scores.knowing[name].aurc:.3f}"
@@ -74,7 +74,7 @@ def risk_coverage(scores: Scores) -> Figure:
 @mpl.rc_context(STYLE)
 def reliability_bars(scores: Scores) -> Figure:
     """How often right against how sure, for the sources that are probabilities."""
-    figure, axes = blank(5.6, 3.8)
+    figure, axes = blank(4.4, 3.6)
     run = scores.predictions
     axes.plot([0, 1], [0, 1], color=INK, lw=0.8, ls=":")
     for name, sure in {"own": run.confidence, **run.sources}.items():

@@ -118,9 +118,9 @@ def rank_count(systems: Sequence[Scores], diversity: Diversity | None = None) ->
         colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
     right.set_ylim(0, 100)
-    right.set_ylabel("R@1 of the places' queries, %" + (" · similarity × 100" if diversity else ""))
+    right.set_ylabel("R@1, %" if diversity is None else "R@1, % · similarity × 100")
     right.spines["right"].set_visible(True)
-    right.legend(loc="lower left", fontsize=8)
+    right.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
     return figure
 
 

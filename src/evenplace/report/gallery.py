@@ -45,7 +45,7 @@ class Pictures:
         source = self.source(path)
         if not source:
             return f'<span class="none">{html.escape(text)}</span>'
-        return f'<img loading="lazy" alt="{html.escape(text)}" src="{source}">'
+        return f'<img alt="{html.escape(text)}" src="{source}">'
 
 
 def gallery_html(systems: Sequence[Scores], pictures: Pictures | None = None, seed: int = 0) -> str:

@@ -78,12 +78,20 @@ def figures_html(figures: Sequence[Figure]) -> str:
     return f'<div class="tiles">{tiles}</div>'
 
 
-def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first cell of a row is its heading, cells are HTML already."""
-    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+def table_html(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()
+) -> str:
+    """A table; the first cell of a row is its heading, cells are HTML already.
+
+    texts: columns of words, which start at the left; the others are numbers.
+    """
+    kinds = [' class="text"' if number in texts else "" for number in range(len(columns))]
+    head = "".join(
+        f'<th scope="col"{kind}>{column}</th>' for column, kind in zip(columns, kinds, strict=True)
+    )
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in row[1:])
+        + "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row[1:], kinds[1:], strict=True))
         + "</tr>"
         for row in rows
     )

@@ -30,14 +30,17 @@ def spread(values: Sequence[float], digits: int = 1) -> str:
 def recall_table(found: Findings) -> str:
     """R@N overall and by tier, the classifier's LR@1, the pool's ceiling, mAP, metres."""
     beside = _paper_columns(found)
-    columns = ["system", "R@1", "R@5", "R@10", *(f"{tier} R@1" for tier in TIERS), "LR@1", "pool",
-               "mAP@10", "median, m", *beside]  # fmt: skip
+    by_tier = [f"{tier} R@1" for tier in TIERS]
+    columns = ["system", "R@1", "R@1 findable", "R@5", "R@10", *by_tier, "LR@1", "pool", "mAP@10",
+               "median, m", *beside]  # fmt: skip
     rows = []
     for one in found.outcomes:
         parts = one.parts
         rows.append([
             one.system.name,
-            *(spread([part.recall[rank] for part in parts]) for rank in (1, 5, 10)),
+            spread([part.recall[1] for part in parts]),
+            spread([part.answerable.recall[1] for part in parts]),
+            *(spread([part.recall[rank] for part in parts]) for rank in (5, 10)),
             *(spread([part.tier(tier).recall[1] for part in parts]) for tier in TIERS),
             spread([part.classifier.recall[1] for part in parts]),
             spread([part.pool.recall[1] for part in parts]),
@@ -151,9 +154,9 @@ def _counts(one: Outcome) -> str:
     per_tier = ", ".join(f"{tier} {joint.tier(tier).queries}" for tier in TIERS)
     return (
         f"{joint.overall.queries} queries over {len(one.parts)} seed(s) ({per_tier}, "
-        f"{joint.untiered} at no known place); {joint.cost.answerable} have a match, and counting "
-        f"only these the first system's R@1 is {joint.answerable.recall[1]:.1f} instead of "
-        f"{joint.recall[1]:.1f}. Right within {joint.truth}. Mean ± standard deviation over seeds."
+        f"{joint.untiered} at no known place); {joint.cost.answerable} have a match, and "
+        f"“findable” counts only these. Right within {joint.truth}. Mean ± standard deviation "
+        "over seeds."
     )
 
 
