@@ -43,6 +43,8 @@ def _serve_several(settings: Settings) -> None:
     folder = tempfile.mkdtemp(prefix="evenplace-metrics-")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
     os.environ[VARIABLE] = _to_text(settings)
+    for threshold in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
+        os.environ.setdefault(threshold, str(1 << 30))  # as cli/memory.py does for one process
     if settings.token:
         os.environ[TOKEN_VARIABLE] = settings.token  # not in the text: it may be printed
     try:

@@ -73,7 +73,7 @@ class Snapshot:
         return f"{self.version}-{row}"
 
     def path_of(self, row: int) -> str:
-        return self.engine.index.photos[row : row + 1].paths[0]
+        return self.engine.index.paths(np.array([row]))[0]
 
     def rows_of(self, place: int) -> Ints:
         """The rows of the photos of a place."""
