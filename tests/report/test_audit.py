@@ -118,7 +118,7 @@ def test_a_text_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     photos = Photos.from_arrays(east=[0.0], north=[0.0], path=["a.jpg"])
     with pytest.raises(RunError, match=r"a\.txt has no 'Query path:'"):
         read_answers(tmp_path / "a.txt", photos)
-    with pytest.raises(RunError, match="holds no predictions"):
+    with pytest.raises(RunError, match=r"holds no \.txt predictions"):
         read_answers(tmp_path / "gone", photos)
 
 
