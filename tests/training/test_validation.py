@@ -79,6 +79,8 @@ def test_the_best_epoch_is_refitted_on_all_photos(town: Photos, tmp_path: Path) 
     assert seen.network.place_count == len(seen.places) <= len(places)
     assert len(seen.places.labels) == len(seen.photos)
     assert trained.network.place_count == len(places)
+    others = Photos.read(run / "training.parquet")
+    assert sorted(others.paths) == sorted(seen.photos.paths)
     held = Photos.read(run / "validation.parquet")
     assert sorted(held.paths) == sorted(seen.held_out.paths)
 

@@ -6,6 +6,7 @@ processes.  A photo that cannot be decoded is reported with its reason, never re
     B batch · H, W pixels
 """
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -39,9 +40,13 @@ def load_batches(
 
 
 def load_chunks(
-    paths: Sequence[str], size: int, chunks: Iterable[Iterable[int]], threads: int = 2
+    paths: Sequence[str], size: int, chunks: Iterable[Iterable[int]], threads: int = 0
 ) -> Iterator[Batch]:
-    """Yield a batch for each chunk of rows, in order, decoding two chunks ahead."""
+    """Yield a batch for each chunk of rows, in order, decoding two chunks ahead.
+
+    threads: as many as there are cores, from 2 to 16, unless told.
+    """
+    threads = threads or max(2, min(16, os.cpu_count() or 2))
     coming = iter(chunks)
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
         waiting: deque[tuple[list[int], list[Future[Tensor | Skipped]]]] = deque()

@@ -117,6 +117,7 @@ class PlaceNetwork(nn.Module):
         """
         if not isinstance(self.projection, nn.Linear):
             return
+        pooled = pooled.cpu()  # in double precision, which not every device has
         mean = pooled.mean(dim=0)
         centred = (pooled - mean).double()
         spread, axes = _principal(centred, self.dim)  # (A,) or fewer, (A, the same)
@@ -125,7 +126,8 @@ class PlaceNetwork(nn.Module):
         weight /= (centred @ weight.T).norm(dim=1).mean()
         self.projection.weight.zero_()
         self.projection.weight[:rank] = weight
-        self.projection.bias.copy_(-(self.projection.weight @ mean))
+        own = self.projection.weight
+        self.projection.bias.copy_(-(own @ mean.to(own.device)))
 
     def _cells(self) -> int:
         """How many cells the feature map has at this network's input size."""

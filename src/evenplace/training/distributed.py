@@ -88,6 +88,11 @@ def rank_of_process() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def world_size() -> int:
+    """How many processes torchrun started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def leave_ranks() -> None:
     """Say good-bye to the other processes, if there are any."""
     if dist.is_available() and dist.is_initialized():

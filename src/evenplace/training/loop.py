@@ -80,10 +80,11 @@ def train(
 
     recipe: one, or the name or path of one; its [network] and [places] are what the caller
     already built.  run/ gets recipe.toml, places.parquet, model.safetensors, log.jsonl and
-    skipped.json, with validation also validation.parquet, the photos held out.  A run that was
-    stopped is taken up where it was; the trunk's cache goes to `cache_folder`, by default inside
-    the run, and can be shared between runs.  on_validated: called with the fit that has not seen
-    the held-out photos, before it is refitted on all of them.
+    skipped.json, with validation also validation.parquet, the photos held out, and
+    training.parquet, the others.  A run that was stopped is taken up where it was; the trunk's
+    cache goes to `cache_folder`, by default inside the run, and can be shared between runs.
+    on_validated: called with the fit that has not seen the held-out photos, before it is
+    refitted on all of them.
     """
     recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
     recipe, run = replace(recipe, network=network.spec), Path(run)
@@ -203,7 +204,9 @@ class _Trainer:
 
     def _write_once(self, ranks: Ranks, rows: Ints) -> None:
         if ranks.first:
+            others = np.delete(np.arange(len(self.photos)), rows)
             self.photos[rows].write(self.run / "validation.parquet")
+            self.photos[others].write(self.run / "training.parquet")
 
     def _leave(self, network: PlaceNetwork, places: Places, skipped: tuple[Skipped, ...]) -> None:
         listed = [vars(one) for one in skipped]

@@ -153,13 +153,20 @@ class MiningSpec:
 class SearchSpec:
     """How a query is answered: places kept by the classifier, and what ranks their photos.
 
-    exact: rank the whole database, as retrieval without a classifier does.
+    exact: rank the whole database, as retrieval without a classifier does.  folds: how many parts
+    of the training photos are held out in turn to learn the fused score's weights and what its
+    confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.
     """
 
     shortlist: int = 20
     rerank: str = "l2"
     confidence: str = "mass"
     exact: bool = False
+    folds: int = 0
+
+    def __post_init__(self) -> None:
+        if self.folds < 0 or self.folds == 1:
+            raise SettingError(f"folds={self.folds} holds nothing out; use 0, or 2 and more")
 
 
 def _known(spec: Any, name: str, known: tuple[str, ...]) -> None:
