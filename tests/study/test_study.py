@@ -1,10 +1,12 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
 from evenplace.study import (
     STUDIES,
@@ -176,3 +178,22 @@ def test_what_cannot_be_studied_is_said(tmp_path: Path) -> None:
         read_splits("nowhere", 1, tmp_path)
     with pytest.raises(SettingError, match="seeds=0"):
         read_splits("town", 0, tmp_path)
+
+
+def test_the_verb_prints_the_tables(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["study", "distance", "--data", str(folder), "--seeds", "1", "--out", str(tmp_path)]
+    words += [word for setting in TINY for word in ("--set", setting)]
+    monkeypatch.setattr(sys, "argv", ["evenplace", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    said = capsys.readouterr().out
+    assert "| CFD − L2 |" in said
+    assert "93.5" in said  # the paper's own
+    assert (tmp_path / "distance" / "tables.md").exists()
+    assert len(list((tmp_path / "runs").iterdir())) == 1  # six ways to rank, one training

@@ -22,8 +22,8 @@ def study(
     ] = "town",
     seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3,
     out: Annotated[
-        Path | None, typer.Option(help="folder of the study; runs/study-NAME if left out")
-    ] = None,
+        Path, typer.Option(help="folder of all studies, which share trainings; this one's is NAME")
+    ] = Path("runs/studies"),
     photos: Annotated[int | None, typer.Option(help="database photos at most")] = None,
     queries: Annotated[int | None, typer.Option(help="queries at most")] = None,
     radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
@@ -39,15 +39,14 @@ def study(
     from evenplace.study.tables import TABLES
 
     chosen = find_study(name)
-    folder = out or Path("runs") / f"study-{name}"
     with bars() as announce:
         splits = read_splits(
-            data, seeds, folder / "data", photos=photos, queries=queries, radius=radius,
+            data, seeds, out / "data", photos=photos, queries=queries, radius=radius,
             heading=heading, announce=announce,
         )  # fmt: skip
-        found = run_study(chosen, splits, folder, settings=settings or [], announce=announce)
+        found = run_study(chosen, splits, out, settings=settings or [], announce=announce)
     command = " ".join(["evenplace", *sys.argv[1:]])
-    page = write_findings(found, folder, command=command)
+    page = write_findings(found, out / name, command=command)
     for table in chosen.tables:
         console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
     console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)

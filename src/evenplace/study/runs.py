@@ -4,6 +4,7 @@
     out/cache/      the frozen trunk's output, shared by all runs
     out/runs/       one folder a training: model, index
     out/answers/    one folder a system and seed: scores.json, predictions.parquet
+    out/NAME/       tables.md and figures/ of one study (`write`); several studies share the rest
 
 Folders are named by a digest of everything that made them, so a changed setting is another folder
 and nothing stale is ever read.
