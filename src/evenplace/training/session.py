@@ -148,7 +148,7 @@ class Session:
         """Ranks bring their gradients together once an accumulation, at its end."""
         if last or not isinstance(self.describer, DistributedDataParallel):
             return nullcontext()
-        return self.describer.no_sync()  # type: ignore[no-any-return]
+        return self.describer.no_sync()
 
     def _loss(self, step: Step, maps: Tensor) -> Tensor:
         objective, ranks = self.objective, self.scene.ranks
