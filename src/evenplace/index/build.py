@@ -54,7 +54,7 @@ def build_index(
     kept the trunk's output; the photos it has need no second pass.  parts_folder: where
     descriptors are kept part by part, so that a description that was stopped goes on.
     """
-    described = _describe(network, photos.paths, cache_folder, parts_folder, progress)
+    described = describe_database(network, photos.paths, cache_folder, parts_folder, progress)
     readable = photos[described.rows]
     kept = Photos(readable.table, photos.skipped + described.skipped)
     with torch.no_grad():
@@ -92,7 +92,7 @@ def index_descriptors(
     folder = Path(out)
     with writing(folder):
         bulk = Bulk(
-            lambda rows: np.asarray(descriptors[rows], np.float32),
+            lambda rows: np.array(descriptors[rows]),
             int(descriptors.shape[1]),
             photos,
             places,
@@ -122,7 +122,7 @@ def next_generation(folder: Path) -> int:
 class Bulk:
     """What a bulk is written from; rows are photos in any order."""
 
-    read: Callable[[Any], Floats]  # rows -> (rows, D)
+    read: Callable[[Any], NDArray[Any]]  # rows -> (rows, D)
     dim: int
     photos: Photos
     places: Places
@@ -162,7 +162,7 @@ def _write_descriptors(target: Path, bulk: Bulk, order: Rows, sorted_labels: Row
     def blocks() -> Iterator[NDArray[Any]]:
         for start in range(0, len(order), _BLOCK):
             rows = order[start : start + _BLOCK]
-            block = torch.from_numpy(np.ascontiguousarray(bulk.read(_as_slice(rows))))
+            block = torch.from_numpy(bulk.read(_as_slice(rows))).float()
             check_units(block, rows)
             if sums is not None:
                 sums.index_add_(0, torch.from_numpy(sorted_labels[start : start + _BLOCK]), block)
@@ -249,13 +249,14 @@ def _as_slice(rows: Rows) -> Any:
     return slice(rows[0], rows[-1] + 1) if (np.diff(rows) == 1).all() else rows
 
 
-def _describe(
+def describe_database(
     network: PlaceNetwork,
     paths: list[str],
-    cache_folder: Path | None,
-    parts_folder: Path | None,
-    progress: Progress | None,
+    cache_folder: Path | None = None,
+    parts_folder: Path | None = None,
+    progress: Progress | None = None,
 ) -> Described:
+    """Descriptors of photos: by parts that processes share, from the trunk's cache, or anew."""
     if parts_folder is not None:
         extract_photos(network, paths, parts_folder, progress=progress)
         return read_extracted(network, paths, parts_folder)

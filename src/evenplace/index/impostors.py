@@ -8,7 +8,9 @@ well-covered streets.
 N photos · C places · D descriptor · m look-alike places
 """
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +30,7 @@ APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048
 _FEW = 128  # photos of neighbouring places that share their look-alikes
-_PLACES, _PHOTOS = 8, 8  # look-alike places of a place, and photos read of each
+_PLACES, _PHOTOS = 6, 6  # look-alike places of a place, and photos read of each
 
 
 def impostor_similarity(
@@ -63,18 +65,21 @@ def impostors_at_scale(
 ) -> Iterator[Floats]:
     """r against photos of the places that look alike, block by block in the order of the rows.
 
-    A place is compared with 8 photos of each of the 8 places that look most like it and lie
+    A place is compared with 6 photos of each of the 6 places that look most like it and lie
     elsewhere; places beside each other share theirs.  What that misses makes r too small, by
     little: the tests and the benchmark have figures.  All pairs of 2.8 million photos would be
     6e15 products.
     """
     held = np.flatnonzero(np.diff(starts))
     centres = np.add.reduceat(positions[: starts[-1]], starts[held]) / np.diff(starts)[held, None]
-    for places in _neighbouring(held, starts):
+
+    def block(places: slice) -> Floats:
         rows = slice(int(starts[held[places.start]]), int(starts[held[places.stop - 1] + 1]))
         alike = _look_alikes(prototypes, held, centres, places, coarse)  # (places, m)
-        others = _some_photos(np.unique(alike), starts)
-        yield _compare(descriptors, positions, rows, others)
+        return _compare(descriptors, positions, rows, _some_photos(np.unique(alike), starts))
+
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        yield from workers.map(block, _neighbouring(held, starts))
     if starts[-1] < len(descriptors):  # photos in no place: against an even sample of all
         others = np.linspace(0, len(descriptors) - 1, min(len(descriptors), _BLOCK)).astype(
             np.int64
@@ -159,7 +164,7 @@ def _look_alikes(
 
 
 def _some_photos(places: Rows, starts: Rows) -> Rows:
-    """Up to 8 photos of each place, spread over it."""
+    """Up to 6 photos of each place, spread over it."""
     sizes = (starts[places + 1] - starts[places])[:, None]
     steps = np.arange(_PHOTOS)[None]
     rows = starts[places][:, None] + steps * np.maximum(sizes, 1) // _PHOTOS

@@ -6,7 +6,7 @@ V validation queries · Q queries
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ class Calibration:
 
         p(right | c) = 1 / (1 + exp(-(slope (c - centre) / spread + intercept)))
 
-    One curve of two numbers: a few hundred validation queries cannot carry more.
+    One curve of two numbers: a few hundred validation queries cannot carry more.  It holds for
+    the ranking and the source of confidence it was learned with, and says which those were.
     """
 
     centre: float
@@ -35,6 +36,12 @@ class Calibration:
     intercept: float
     probabilities: tuple[float, ...]  # (V,) ascending
     right: tuple[bool, ...]  # (V,)
+    rerank: str = ""
+    confidence: str = ""
+
+    def fits(self, rerank: object, confidence: object) -> bool:
+        """Whether answers ranked and judged in this way are those it was learned from."""
+        return (rerank, confidence) == (self.rerank, self.confidence)
 
     def __call__(self, raw: Floats) -> Floats:
         """Probability that the answer is right.  (Q,) -> (Q,)."""
@@ -61,14 +68,17 @@ class Calibration:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         try:
-            kept = json.loads(Path(path).read_text())
-            lists = {name: tuple(kept.pop(name)) for name in ("probabilities", "right")}
-            return cls(**kept, **lists)
+            kept: dict[str, Any] = json.loads(Path(path).read_text())
+            for name in ("probabilities", "right"):
+                kept[name] = tuple(kept[name])
+            return cls(**kept)
         except (ValueError, KeyError, TypeError) as cause:
             raise RunError(f"{path} is no calibration ({cause}); train the run again") from cause
 
 
-def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
+def fit_calibration(
+    raw: Floats, right: NDArray[np.bool_], *, rerank: str = "", confidence: str = ""
+) -> Calibration:
     """Fit the curve by penalised logistic regression; a curve that falls is flattened.
 
     raw: (V,) confidences, right: (V,) whether the answers were right.
@@ -90,6 +100,8 @@ def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
         intercept,
         tuple(float(p) for p in probabilities[order]),
         tuple(bool(r) for r in right[order]),
+        rerank,
+        confidence,
     )
 
 

@@ -1,7 +1,8 @@
 """How sure an answer is: one number a query from its pool, its ranking and where things lie.
 
-Higher is surer.  Only `mass` and `posterior` are in 0..1; the others are for ranking answers by
-how much to trust them.  `docs/method.md` has what each is worth.
+Higher is surer.  Only `mass` and `posterior` are in 0..1, and `evidence` is their log odds; the
+others are for ranking answers by how much to trust them.  A calibration (`calibration.py`) makes
+a probability of any of them.  `docs/method.md` has what each is worth.
 
     P candidates
 """
@@ -18,6 +19,7 @@ from evenplace.search.rerank import Pool, Ranking
 Confidence = Callable[[Pool, Ranking, NDArray[np.float64]], float]
 
 RADIUS = 25.0
+_CERTAIN = 30.0  # log odds that stand for a pool with nothing but the answer's surroundings
 
 
 def mass(pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: float = 30.0) -> float:
@@ -29,6 +31,21 @@ def mass(pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: flo
     weight = np.exp(scale * (pool.cosines - pool.cosines.max()))
     near = _distance_to_answer(ranking, spots) <= RADIUS
     return float(weight[near].sum() / weight.sum())
+
+
+def evidence(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+    """Log odds of the answer's surroundings against everywhere else, by the rule's own score.
+
+        log sum_{i within 25 m} exp(-d_i)  -  log sum_{i beyond} exp(-d_i)
+
+    For rules whose distance is minus a log score: `fused` and `kde`.  As odds, sure answers stay
+    in order where a share of 0.9999999 would tie.
+    """
+    distances = np.empty(len(pool))
+    distances[ranking.order] = ranking.distances
+    near = _distance_to_answer(ranking, spots) <= RADIUS
+    here, elsewhere = (np.logaddexp.reduce(-distances[part]) for part in (near, ~near))
+    return float(np.clip(here - elsewhere, -_CERTAIN, _CERTAIN))
 
 
 def l2(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
@@ -84,6 +101,7 @@ def sue(
 
 CONFIDENCES: dict[str, Confidence] = {
     "mass": mass,
+    "evidence": evidence,
     "l2": l2,
     "ratio": ratio,
     "posterior": posterior,

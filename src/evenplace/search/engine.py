@@ -275,7 +275,8 @@ class Search:
             return [self.rule.rank(pools[query]) for query in range(len(pools))]
         distances = self.rule.measure(pools)
         spans = [slice(a, b) for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)]
-        return [rank_by(distances[span], pools.cosines[span]) for span in spans]
+        place = self.rule.by_place
+        return [rank_by(distances[span], pools.cosines[span], by_place=place) for span in spans]
 
     def _confidence(
         self, pools: Pools, rankings: list[Ranking], spots: NDArray[np.float64], best: Rows

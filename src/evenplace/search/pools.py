@@ -97,7 +97,7 @@ class Ranking:
     distances: Floats  # (P,) in that order
 
 
-def rank_by(distances: Floats, cosines: Floats) -> Ranking:
-    """The nearest first; of equals the most alike, then the first."""
-    order = np.lexsort((-cosines, distances))
+def rank_by(distances: Floats, cosines: Floats, *, by_place: bool) -> Ranking:
+    """The nearest first; by_place: of a place's photos, which are equally far, the most alike."""
+    order = np.lexsort((-cosines, distances)) if by_place else np.argsort(distances, kind="stable")
     return Ranking(order, distances[order])

@@ -86,6 +86,11 @@ class Reranker(Protocol):
 class Measure:
     """A rule that gives every candidate a distance; it can measure many queries at once."""
 
+    @property
+    def by_place(self) -> bool:
+        """Whether all photos of a place are equally far."""
+        return False
+
     def fit(self, database: Searched) -> Self:
         return self
 
@@ -94,7 +99,8 @@ class Measure:
         raise NotImplementedError
 
     def rank(self, pool: Pool) -> Ranking:
-        return rank_by(self.measure(pool.alone()), pool.cosines)
+        distances = self.measure(pool.alone())
+        return rank_by(distances, pool.cosines, by_place=self.by_place)
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,10 @@ class CFD(Measure):
         if self.phase not in PHASES:
             raise unknown_name("phase", self.phase, PHASES)
 
+    @property
+    def by_place(self) -> bool:
+        return self.unit == "place"
+
     def fit(self, database: Searched) -> Self:
         self._database = database
         self._spectra = database.spectra(self.frequencies, self.count, self.seed)
@@ -184,6 +194,10 @@ class KDE(Measure):
     """
 
     scale: float = 30.0
+
+    @property
+    def by_place(self) -> bool:
+        return True
 
     def measure(self, pools: Pools) -> Floats:
         _, _, which = pools.segments()
