@@ -1,5 +1,6 @@
 """The page in a real browser with the network cut: click the map, switch tier, see it follow."""
 
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,3 +131,43 @@ def test_the_dark_is_dark(page: Any) -> None:
     page.emulate_media(color_scheme="dark")
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(part) for part in colour.strip("rgb()").split(",")) < 60
+
+
+def test_a_base_map_is_asked_for_where_the_places_are(
+    report: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Only when the user gives an address; tiles cover the place the photos were taken at."""
+    from playwright.sync_api import sync_playwright
+
+    from evenplace.photos.geodesy import to_degrees
+    from tests.drawn import EAST, NORTH, ZONE
+
+    folder = tmp_path_factory.mktemp("tiles")
+    systems, _ = evaluated(folder, 40, 12)
+    url = "https://tiles.example/{z}/{x}/{y}.png"
+    written = write_report(systems, folder / "report", tiles=url)
+    asked: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1000, "height": 800})
+        page.on("request", lambda request: asked.append(request.url))
+        with page.expect_request(lambda request: request.url.startswith("https://tiles.")):
+            page.goto(written.as_uri())
+        page.wait_for_timeout(500)
+        browser.close()
+    latitude, longitude = (float(v[0]) for v in to_degrees([EAST + 100], [NORTH + 100], ZONE))
+    columns = {url.split("/", 3)[3] for url in asked if url.startswith("https://tiles.")}
+    zoom = int(next(iter(columns)).split("/")[0])
+    x = (longitude + 180) / 360 * 2**zoom
+    y = (1 - math.asinh(math.tan(math.radians(latitude))) / math.pi) / 2 * 2**zoom
+    assert f"{zoom}/{int(x)}/{int(y)}.png" in columns
+
+
+def test_an_address_without_its_parts_is_refused() -> None:
+    from evenplace.errors import SettingError
+    from evenplace.report.map import Tiles
+
+    with pytest.raises(SettingError, match=r"must hold \{z\}"):
+        Tiles("https://tiles.example", 34)
+    with pytest.raises(SettingError, match="local metres"):
+        Tiles("https://tiles.example/{z}/{x}/{y}", 0)

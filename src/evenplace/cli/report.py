@@ -13,6 +13,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="folder; the last run's report/ if left out")
     ] = None,
+    tiles: Annotated[
+        str | None, typer.Option(help="base map under the places: https://…/{z}/{x}/{y}.png")
+    ] = None,
 ) -> None:
     """Write a page that compares runs; it opens from disk with no network."""
     from evenplace.report.evaluation import write_report
@@ -20,7 +23,7 @@ def report(
     from evenplace.run import run_scores
 
     systems = [run_scores(run) for run in runs]
-    page = write_report(systems, out or runs[-1] / "report", runs=runs)
+    page = write_report(systems, out or runs[-1] / "report", runs=runs, tiles=tiles)
     print_table(COLUMNS, score_rows(systems))
     if len(systems) > 1:
         print_table(GAIN_COLUMNS, gain_rows(systems))

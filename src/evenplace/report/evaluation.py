@@ -17,12 +17,15 @@ def write_report(
     out: str | Path,
     *,
     runs: Sequence[str | Path] = (),
+    tiles: str | None = None,
 ) -> Path:
     """Write out/index.html, one file that opens from disk with no network, and out/figures/.
 
     The first system is what the others are compared with.  runs: the folder each system came
     from; with it the page also shows how alike the photos of a place look, tail places before and
-    after, photos of a place on the map, and how training went.
+    after, photos of a place on the map, and how training went.  tiles: the address of a base map
+    ("https://…/{z}/{x}/{y}.png") to lay under the places; without it nothing is asked of the
+    network.
     """
     systems = [scores] if isinstance(scores, Scores) else list(scores)
     _check(systems, runs)
@@ -31,11 +34,13 @@ def write_report(
     for name, figure in parts.draw_figures(systems, kept).items():
         save_figure(figure, folder / "figures" / name)
     title = "How even is it? " + " · ".join(system.name for system in systems)
-    text = page(title, _sections(systems, kept, folder), lead=parts.lead(systems))
+    text = page(title, _sections(systems, kept, folder, tiles), lead=parts.lead(systems))
     return write_page(text, folder / "index.html")
 
 
-def _sections(systems: Sequence[Scores], kept: Sequence[Kept], folder: Path) -> list[Section]:
+def _sections(
+    systems: Sequence[Scores], kept: Sequence[Kept], folder: Path, tiles: str | None
+) -> list[Section]:
     pictures = Pictures()
     sections = [
         parts.glance(systems),
@@ -43,7 +48,7 @@ def _sections(systems: Sequence[Scores], kept: Sequence[Kept], folder: Path) -> 
         parts.tiers(systems),
         parts.long_tail(systems, kept),
         parts.conditions(systems),
-        parts.where(systems[-1], kept, pictures, folder),
+        parts.where(systems[-1], kept, pictures, folder, tiles),
         parts.gallery(systems, pictures),
         parts.failures(systems),
         parts.before_and_after(systems, kept),

@@ -20,7 +20,7 @@ from evenplace.report.audit_pictures import sample_pictures
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
 from evenplace.report.kept import Kept
-from evenplace.report.map import Cells, Points, map_html
+from evenplace.report.map import Cells, Points, Tiles, map_html
 from evenplace.report.page import Figure, Section, figures_html, table_html
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
@@ -146,7 +146,9 @@ def conditions(systems: Sequence[Scores]) -> Section | None:
     )
 
 
-def where(scores: Scores, kept: Sequence[Kept], pictures: Pictures, folder: Path) -> Section:
+def where(
+    scores: Scores, kept: Sequence[Kept], pictures: Pictures, folder: Path, tiles: str | None
+) -> Section:
     run, places = scores.predictions, scores.places
     facts: dict[str, NDArray[np.int64] | list[str]] = {
         "photos": places.counts,
@@ -171,7 +173,8 @@ def where(scores: Scores, kept: Sequence[Kept], pictures: Pictures, folder: Path
         "ones wrong. Drag to move (two fingers on a phone), click a place for its photos or a "
         "query for its answer; the switch shows one tier, here and in the gallery."
     )
-    return Section("Where", tier_switch() + map_html(cells, points) + _DOTS, caption)
+    base = None if tiles is None else Tiles(tiles, places.zone)
+    return Section("Where", tier_switch() + map_html(cells, points, tiles=base) + _DOTS, caption)
 
 
 def gallery(systems: Sequence[Scores], pictures: Pictures) -> Section:

@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.errors import SettingError
+from evenplace.photos.geodesy import to_degrees
+
+_EARTH = 6_378_137.0  # metres, the web's sphere
 TIER_KEYS = (("head", "--head"), ("middle", "--middle"), ("tail", "--tail"))
 ANSWER_KEYS = (("right", "--good"), ("wrong", "--bad"))
 Keys = Sequence[tuple[str, str]]  # what each kind is called, and its CSS variable
@@ -43,6 +47,42 @@ class Points:
     groups: Sequence[int] = ()  # (P,) the kind of cell each dot goes with: hidden together
 
 
+@dataclass(frozen=True)
+class Tiles:
+    """A base map on the web: an address with {z}, {x} and {y}, and the UTM zone of the places."""
+
+    url: str
+    zone: int
+
+    def __post_init__(self) -> None:
+        if not all(part in self.url for part in ("{z}", "{x}", "{y}")):
+            raise SettingError(f"tiles={self.url!r} must hold {{z}}, {{x}} and {{y}}")
+        if not self.zone:
+            raise SettingError("a base map needs UTM positions; these photos have local metres")
+
+    def affine(self, origin: NDArray[np.float64]) -> list[float]:
+        """Web Mercator of a point (east, north) metres from `origin`: x0, xe, xn, y0, ye, yn.
+
+        Over a city the two differ by a scale and a small turn; 5 km off the origin the linear
+        map is right to about a metre.
+        """
+        reach = 2000.0
+        spots = origin + np.array([[0, 0], [-reach, 0], [reach, 0], [0, -reach], [0, reach]])
+        latitude, longitude = to_degrees(spots[:, 0], spots[:, 1], self.zone)
+        x = _EARTH * np.radians(longitude)
+        y = _EARTH * np.log(np.tan(np.pi / 4 + np.radians(latitude) / 2))
+        found = [
+            part
+            for axis in (x, y)
+            for part in (
+                axis[0],
+                (axis[2] - axis[1]) / (2 * reach),
+                (axis[4] - axis[3]) / (2 * reach),
+            )
+        ]
+        return [float(part) for part in found]
+
+
 def map_html(
     cells: Cells,
     points: Points | None = None,
@@ -50,11 +90,12 @@ def map_html(
     link: str = "",
     origin: NDArray[np.float64] | None = None,
     label: str = "map of the places",
+    tiles: Tiles | None = None,
 ) -> str:
     """A map of cells, with buttons that show and hide each kind.
 
     Maps of one `link` move together and need one `origin` (any point near by).  The page shell
-    brings the code.
+    brings the code.  tiles: a base map, which is then asked of the network.
     """
     origin = _origin(cells, points) if origin is None else origin
     data: dict[str, Any] = {
@@ -66,6 +107,8 @@ def map_html(
         "facts": {name: _plain(values) for name, values in cells.facts.items()},
         "pictures": {str(cell): list(sources) for cell, sources in cells.pictures.items()},
     }
+    if tiles is not None:
+        data["tiles"] = {"url": tiles.url, "affine": tiles.affine(origin)}
     if points is not None:
         data["points"] = {
             "at": _pack(points.positions - origin, "<f4"),

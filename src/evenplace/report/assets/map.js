@@ -23,20 +23,46 @@
     return { corners, sides, count, box, kinds: decode(data.kinds, Uint8Array) };
   };
 
-  const tilesOf = (cells, dots, data, hidden) => L.GridLayer.extend({
+  // Metres to pixels at a zoom: linear in both systems of coordinates, plain and under base tiles.
+  const frame = (crs, zoom) => {
+    const origin = crs.latLngToPoint(L.latLng(0, 0), zoom);
+    const step = (north, east) => crs.latLngToPoint(L.latLng(north, east), zoom).subtract(origin).divideBy(1000);
+    const e = step(0, 1000), n = step(1000, 0);
+    return {
+      scale: Math.hypot(e.x, e.y),
+      x: (east, north) => origin.x + e.x * east + n.x * north,
+      y: (east, north) => origin.y + e.y * east + n.y * north,
+    };
+  };
+
+  // The web's Mercator under coordinates that stay metres: `affine` takes these to Mercator's.
+  const mercator = ([x0, xe, xn, y0, ye, yn]) => {
+    const area = xe * yn - xn * ye;
+    return L.extend({}, L.CRS.EPSG3857, {
+      projection: {
+        project: ({ lat: n, lng: e }) => L.point(x0 + xe * e + xn * n, y0 + ye * e + yn * n),
+        unproject: ({ x, y }) => L.latLng((xe * (y - y0) - ye * (x - x0)) / area, (yn * (x - x0) - xn * (y - y0)) / area),
+        bounds: L.Projection.SphericalMercator.bounds,
+      },
+      wrapLng: null, wrapLat: null,
+      distance: (a, b) => Math.hypot(a.lng - b.lng, a.lat - b.lat),
+    });
+  };
+
+  const tilesOf = (cells, dots, data, hidden, crs) => L.GridLayer.extend({
     createTile(at) {
       const tile = document.createElement("canvas"), size = this.getTileSize().x;
       const ratio = Math.min(window.devicePixelRatio || 1, 2);
       tile.width = tile.height = size * ratio;
-      const pen = tile.getContext("2d"), scale = Math.pow(2, at.z);
+      const pen = tile.getContext("2d"), pixels = frame(crs, at.z), scale = pixels.scale;
       pen.scale(ratio, ratio);
-      const px = (x) => x * scale - at.x * size, py = (y) => -y * scale - at.y * size;
+      const px = (x, y) => pixels.x(x, y) - at.x * size, py = (x, y) => pixels.y(x, y) - at.y * size;
       const inks = data.keys.map((key) => colour(key[1])), rim = colour("--card");
       for (let i = 0; i < cells.count; i++) {
         const kind = cells.kinds[i];
         if (hidden.has(kind)) continue;
-        const l = px(cells.box[4 * i]), r = px(cells.box[4 * i + 2]);
-        const t = py(cells.box[4 * i + 3]), b = py(cells.box[4 * i + 1]);
+        const [w, s, e, n] = cells.box.subarray(4 * i, 4 * i + 4);
+        const l = px(w, s), r = px(e, n), t = py(e, n), b = py(w, s);
         if (r < -2 || l > size + 2 || b < -2 || t > size + 2) continue;
         pen.fillStyle = inks[kind];
         pen.globalAlpha = 0.82;
@@ -44,7 +70,8 @@
         pen.beginPath();
         for (let v = 0; v < cells.sides; v++) {
           const at = 2 * (i * cells.sides + v);
-          pen.lineTo(px(cells.corners[at]), py(cells.corners[at + 1]));
+          const x = cells.corners[at], y = cells.corners[at + 1];
+          pen.lineTo(px(x, y), py(x, y));
         }
         pen.closePath(); pen.fill();
         pen.globalAlpha = 1; pen.strokeStyle = rim; pen.lineWidth = Math.min(1.2, (r - l) / 12); pen.stroke();
@@ -61,7 +88,7 @@
     pen.globalAlpha = dots.kinds ? 1 : 0.4;
     for (let i = 0; i < dots.at.length / 2; i++) {
       if (data.points.groups && hidden.has(data.points.groups[i])) continue;
-      const x = px(dots.at[2 * i]), y = py(dots.at[2 * i + 1]);
+      const east = dots.at[2 * i], north = dots.at[2 * i + 1], x = px(east, north), y = py(east, north);
       if (x < -9 || y < -9 || x > size + 9 || y > size + 9) continue;
       pen.beginPath(); pen.arc(x, y, radius, 0, 7);
       pen.fillStyle = inks[dots.kinds ? dots.kinds[i] : 0]; pen.fill();
@@ -90,7 +117,7 @@
   };
 
   const clicked = (data, cells, dots, hidden, map, event) => {
-    const { lng: x, lat: y } = event.latlng, near = 8 / Math.pow(2, map.getZoom());
+    const { lng: x, lat: y } = event.latlng, near = 8 / frame(map.options.crs, map.getZoom()).scale;
     const show = (text) => L.popup({ maxWidth: 300, minWidth: 200 }).setLatLng(event.latlng).setContent(text).openOn(map);
     if (dots && dots.kinds && data.points.texts.length) {
       for (let i = 0; i < dots.at.length / 2; i++)
@@ -147,13 +174,16 @@
       at: decode(data.points.at, Float32Array),
       kinds: data.points.kinds && decode(data.points.kinds, Uint8Array),
     };
+    const crs = data.tiles ? mercator(data.tiles.affine) : L.CRS.Simple;
+    const zooms = data.tiles ? { minZoom: 3, maxZoom: 22 } : { minZoom: -10, maxZoom: 6 };
     const map = L.map(element.querySelector(".view"), {
-      crs: L.CRS.Simple, minZoom: -10, maxZoom: 6, zoomSnap: 0.25, zoomDelta: 1, wheelPxPerZoomLevel: 90,
-      scrollWheelZoom: false, dragging: !L.Browser.mobile, attributionControl: false,
+      crs, ...zooms, zoomSnap: 0.25, zoomDelta: 1, wheelPxPerZoomLevel: 90,
+      scrollWheelZoom: false, dragging: !L.Browser.mobile, attributionControl: Boolean(data.tiles),
     });
     map.on("focus click", () => map.scrollWheelZoom.enable());  // until then a wheel scrolls the page
     map.on("blur", () => map.scrollWheelZoom.disable());
-    const layer = new (tilesOf(cells, dots, data, hidden))({ minZoom: -10, maxZoom: 6, keepBuffer: 3 });
+    if (data.tiles) L.tileLayer(data.tiles.url, { ...zooms, maxNativeZoom: 19, attribution: escape(new URL(data.tiles.url).host) }).addTo(map);
+    const layer = new (tilesOf(cells, dots, data, hidden, crs))({ ...zooms, keepBuffer: 3 });
     map.fitBounds(extent(cells), { padding: [12, 12] });
     layer.addTo(map);
     L.control.scale({ imperial: false }).addTo(map);
