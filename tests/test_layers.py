@@ -17,12 +17,14 @@ ROOMS = (
     "index",
     "search",
     "evaluation",
+    "tune",
     "run",
     "report",
     "study",
     "serve",
     "demo",
     "cli",
+    "__main__",
 )
 FORBIDDEN = {"utils", "common", "helpers", "misc"}
 

@@ -29,7 +29,7 @@ _HOMES = {
     "evenplace.training": ("Recipe", "read_recipe", "train"),
     "evenplace.index": ("build_index", "index_descriptors", "open_index"),
     "evenplace.search": ("Search",),
-    "evenplace.evaluation": ("compare", "evaluate"),
+    "evenplace.evaluation": ("Truth", "compare", "evaluate", "score"),
     "evenplace.report.evaluation": ("write_report",),
     "evenplace.serve.client": ("Client",),
 }
