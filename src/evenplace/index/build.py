@@ -157,7 +157,9 @@ def write_bulk(folder: Path, bulk: Bulk, manifest: Manifest) -> None:
 
 def _write_descriptors(target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows) -> Floats:
     """Write the descriptors in the order of the places; the prototypes, given or averaged."""
-    sums = torch.zeros(len(bulk.places) + 1, bulk.dim) if bulk.prototypes is None else None
+    sums = None
+    if bulk.prototypes is None:
+        sums = np.zeros((len(bulk.places) + 1, bulk.dim), np.float32)
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start in range(0, len(order), _BLOCK):
@@ -165,15 +167,21 @@ def _write_descriptors(target: Path, bulk: Bulk, order: Rows, sorted_labels: Row
             block = torch.from_numpy(bulk.read(_as_slice(rows))).float()
             check_units(block, rows)
             if sums is not None:
-                sums.index_add_(0, torch.from_numpy(sorted_labels[start : start + _BLOCK]), block)
+                _add_up(sums, sorted_labels[start : start + _BLOCK], block.numpy())
             yield block.half().numpy()
 
     write_blocks(target / "descriptors.npy", blocks(), (len(order), bulk.dim), np.float16)
     if sums is None:
         return np.asarray(bulk.prototypes, np.float32)
-    lengths = sums[:-1].norm(dim=1, keepdim=True).clamp(min=1e-12)
-    means: Floats = (sums[:-1] / lengths).numpy()
+    lengths = np.linalg.norm(sums[:-1], axis=1, keepdims=True)
+    means: Floats = sums[:-1] / np.maximum(lengths, 1e-12)
     return means
+
+
+def _add_up(sums: Floats, labels: Rows, block: Floats) -> None:
+    """Add rows to the sums of their places.  labels: ascending."""
+    cuts = np.flatnonzero(np.diff(labels, prepend=-1))
+    sums[labels[cuts]] += np.add.reduceat(block, cuts)
 
 
 def _write_derived(

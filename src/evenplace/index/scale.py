@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-_ASKED, _RIVALS = 512, 20_000
-SCALES = np.geomspace(4, 256, 49)
+_ASKED, _RIVALS = 256, 4096
+SCALES = np.geomspace(4, 256, 37)
 
 
 def fit_scale(descriptors: NDArray[Any], starts: Rows, prototypes: Floats, seed: int = 0) -> float:
