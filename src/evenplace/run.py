@@ -2,7 +2,7 @@
 
 run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
 run/index/                                                         index
-run/calibration.json                                               what confidence is worth
+run/calibration.json  fused.json                                   train, where the recipe has folds
 run/scores.json  predictions.parquet                               evaluate
 run/report/index.html                                              report
 """
@@ -17,8 +17,17 @@ import torch
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Predictions, Scores, evaluate
-from evenplace.index import Index, build_index, fingerprint, index_descriptors, open_index
+from evenplace.index import (
+    Index,
+    add_photos,
+    build_index,
+    fingerprint,
+    index_descriptors,
+    open_index,
+    replace_photos,
+)
 from evenplace.index.build import mean_prototypes
+from evenplace.index.sources import read_descriptors
 from evenplace.models.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.models.describe import Progress, describe_photos
 from evenplace.models.extract import extract_photos
@@ -30,11 +39,12 @@ from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.search.calibration import Calibration
 from evenplace.training.devices import choose_device
-from evenplace.training.distributed import Ranks
+from evenplace.training.distributed import Ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
 from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
+from evenplace.tune import read_fused, tune_search
 
 Announce = Callable[[str], Progress]
 
@@ -49,11 +59,16 @@ def train_run(
     device: str = "auto",
     on_validated: Callable[[Validated], None] | None = None,
 ) -> Trained:
-    """Cut the photos into places as the recipe says and train its network on them."""
-    return train(
+    """Cut the photos into places as the recipe says and train its network on them.
+
+    Where the recipe asks for folds, the search is tuned on photos held out in turn; several
+    processes leave that out, since a fold is small.
+    """
+    places = cut_places(recipe.places, photos)
+    trained = train(
         build_network(recipe.network),
         photos,
-        cut_places(recipe.places, photos),
+        places,
         recipe,
         run,
         cache_folder=cache_folder,
@@ -61,6 +76,14 @@ def train_run(
         device=device,
         on_validated=on_validated,
     )
+    if recipe.search.folds and not (run / "calibration.json").exists() and world_size() == 1:
+        tuned = tune_search(
+            photos, places, recipe, run / "folds",
+            cache_folder=cache_folder or run / "cache", announce=announce, device=device,
+        )  # fmt: skip
+        if tuned is not None:
+            tuned.write(run)
+    return trained
 
 
 def index_run(
@@ -144,6 +167,28 @@ def index_foreign(
     )
 
 
+def index_files(run: Path, database: Photos, descriptors: Path, *, cell: float = 20.0) -> Index:
+    """Lay out descriptors that others computed; places and prototypes come from the database."""
+    places = Grid(cell).partition(database)
+    built = index_descriptors(
+        read_descriptors(descriptors, database), database, places, run / "index"
+    )
+    places.write(run / "places.parquet")
+    return built
+
+
+def add_to_run(
+    run: Path, photos: Photos, *, replace: bool = False, announce: Announce | None = None
+) -> Index:
+    """Describe photos with the run's model and add them to its index, or put them in anew."""
+    network = run_network(run)
+    progress = announce("describing the photos") if announce else None
+    described = describe_photos(network, photos.paths, progress=progress)
+    update = replace_photos if replace else add_photos
+    model = fingerprint(network)
+    return update(run / "index", described.descriptors, photos[described.rows], model=model)
+
+
 def evaluate_run(
     run: Path,
     queries: Photos,
@@ -191,9 +236,16 @@ def open_engine(run: Path, **changes: Any) -> Search:
         "confidence": spec.confidence,
         "exact": spec.exact,
     }
+    settings |= changes
     if (run / "calibration.json").exists():
-        settings["calibration"] = Calibration.read(run / "calibration.json")
-    return Search(open_index(run / "index"), run_network(run), **(settings | changes))
+        learned = Calibration.read(run / "calibration.json")
+        if learned.fits(settings["rerank"], settings["confidence"]):
+            settings = {"calibration": learned} | settings
+    if "calibration" not in settings and settings["confidence"] == "evidence":
+        settings["confidence"] = "mass"  # log odds that nobody has calibrated
+    if settings["rerank"] == "fused" and (run / "fused.json").exists():
+        settings["rerank"] = read_fused(run / "fused.json")
+    return Search(open_index(run / "index"), run_network(run), **settings)
 
 
 def run_recipe(run: Path) -> Recipe:

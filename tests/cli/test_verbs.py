@@ -286,3 +286,38 @@ def test_help_does_not_load_torch() -> None:
     code = "import evenplace.cli, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_an_index_is_changed_and_checked_by_its_verbs(
+    evenplace: Command, run: Path, town: Path
+) -> None:
+    from evenplace.index import open_index
+
+    before = open_index(run / "index")
+    gone = before.photos.paths[:2]
+    assert "generation 1" in evenplace("index", "verify", run).out
+    assert f"{len(before) - 2} photos" in evenplace("index", "remove", run, *gone).out
+    refused = evenplace("index", "add", run, "--database", town / "database")
+    assert refused.code == 2
+    assert "already" in refused.err
+    assert evenplace("index", "add", run, "--database", town / "database", "--replace").code == 2
+    assert f"{len(before) - 2} photos" in evenplace("index", "compact", run).out
+    assert "generation 3" in evenplace("index", "verify", run).out
+
+
+def test_foreign_descriptors_are_indexed_from_a_file(
+    evenplace: Command, town: Path, tmp_path: Path
+) -> None:
+    import numpy as np
+
+    from evenplace.photos import read_photos
+    from tests.drawn import unit
+
+    count = len(read_photos(town / "database"))
+    np.save(tmp_path / "d.npy", unit(count, 16, 0))
+    said = evenplace(
+        "index", tmp_path / "run", "--database", town / "database",
+        "--descriptors", tmp_path / "d.npy",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert f"{count} photos" in said.out

@@ -33,12 +33,19 @@ app = typer.Typer(
 photos_app = typer.Typer(help="Look at a set of photos before anything else.", no_args_is_help=True)
 app.add_typer(photos_app, name="photos")
 photos_app.command()(photos.check)
+index_app = typer.Typer(
+    help="Describe a database, lay it out for search, change and check it.",
+    cls=index.BuildByDefault,
+    no_args_is_help=True,
+)
+app.add_typer(index_app, name="index")
+for verb in (index.build, index.add, index.remove, index.compact, index.verify):
+    index_app.command()(verb)
 
 for verb in (
     audit.audit,
     city.city,
     train.train,
-    index.index,
     index.verify,
     locate.locate,
     evaluate.evaluate,

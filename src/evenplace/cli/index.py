@@ -1,15 +1,28 @@
-"""evenplace index, evenplace verify: a database to files, and a check of them."""
+"""evenplace index: a database to files, updates of them, and a check."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, console, print_skipped
 from evenplace.errors import SettingError
 
+if TYPE_CHECKING:
+    from evenplace.index import Index
 
-def index(
+
+class BuildByDefault(TyperGroup):
+    """`evenplace index RUN …` is `evenplace index build RUN …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["build", *args]
+        return super().parse_args(ctx, args)
+
+
+def build(
     run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
     database: Annotated[Path, typer.Option(help="geo-tagged photos to search in")],
     method: Annotated[
@@ -19,7 +32,13 @@ def index(
         str | None,
         typer.Option(help="published weights instead of a trained run: file or official"),
     ] = None,
-    cell: Annotated[float, typer.Option(help="with --method: side of a place in metres")] = 20.0,
+    descriptors: Annotated[
+        Path | None,
+        typer.Option(help="descriptors computed elsewhere: .npy, or .h5 as hloc writes it"),
+    ] = None,
+    cell: Annotated[
+        float, typer.Option(help="with --method or --descriptors: side of a place in metres")
+    ] = 20.0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="with --method: backbone=, dim=, image_size=")
     ] = None,
@@ -29,22 +48,16 @@ def index(
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos import read_photos
-    from evenplace.run import describe_run, index_foreign, index_run
-    from evenplace.training.distributed import join_ranks, leave_ranks
+    from evenplace.run import index_files, index_foreign, index_run
     from evenplace.training.recipe import parse_settings
 
     if checkpoint and not method:
         raise SettingError(f"--checkpoint {checkpoint} needs its network's name; add --method")
     photos = read_photos(database, layout)
-    ranks = join_ranks()
-    if ranks.count > 1 and not method:  # torchrun's processes describe, the first one indexes
-        describe_run(run, photos, ranks)
-        ranks.wait()
-        leave_ranks()
-    if ranks.rank:
-        return
     with bars() as announce:
-        if method:
+        if descriptors:
+            built = index_files(run, photos, descriptors, cell=cell)
+        elif method:
             built = index_foreign(
                 run, photos, method, checkpoint or "official", cell=cell, announce=announce,
                 **parse_settings(settings or []),
@@ -52,13 +65,45 @@ def index(
         else:
             built = index_run(run, photos, announce=announce)
     print_skipped(built.photos.skipped)
-    console.print(
-        f"{len(built)} photos in {int((built.sizes > 0).sum())} places, "
-        f"{int((built.labels < 0).sum())} in no place the model knows, "
-        f"{built.bytes / 2**20:.1f} MiB; next: evenplace locate {run} photo.jpg",
-        markup=False,
-        soft_wrap=True,
-    )
+    _say(built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
+
+
+def add(
+    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    database: Annotated[Path, typer.Option(help="geo-tagged photos to add")],
+    replace: Annotated[
+        bool, typer.Option(help="the index has these photos: describe them anew")
+    ] = False,
+    layout: Annotated[
+        str | None, typer.Option(help="layout of the photos; found by looking")
+    ] = None,
+) -> None:
+    """Add photos to the run's index while others read it; new cells become places at once."""
+    from evenplace.photos import read_photos
+    from evenplace.run import add_to_run
+
+    with bars() as announce:
+        grown = add_to_run(run, read_photos(database, layout), replace=replace, announce=announce)
+    _say(grown, f"fold updates in now and then: evenplace index compact {run}")
+
+
+def remove(
+    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    paths: Annotated[list[str], typer.Argument(help="paths of photos, as they were indexed")],
+) -> None:
+    """Take photos out of the run's index while others read it."""
+    from evenplace.index import remove_photos
+
+    _say(remove_photos(run / "index", paths))
+
+
+def compact(
+    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+) -> None:
+    """Fold what was added and removed into the bulk of the index."""
+    from evenplace.index import compact_index
+
+    _say(compact_index(run / "index"))
 
 
 def verify(
@@ -67,5 +112,19 @@ def verify(
     """Read every file of the run's index and compare it with its checksum."""
     from evenplace.index import verify_index
 
-    verify_index(run / "index")
-    console.print(f"{run / 'index'} is whole", markup=False, soft_wrap=True)
+    manifest = verify_index(run / "index")
+    console.print(
+        f"{run / 'index'} is whole: generation {manifest.generation}, {len(manifest.files)} files",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _say(index: "Index", then: str = "") -> None:
+    console.print(
+        f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
+        f"{int((index.labels < 0).sum())} in no place the model knows, "
+        f"{index.bytes / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
+        markup=False,
+        soft_wrap=True,
+    )
