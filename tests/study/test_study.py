@@ -1,6 +1,7 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,8 @@ from evenplace.study import (
     run_study,
     write_findings,
 )
-from evenplace.study.named import low_visit_bias
 from evenplace.study.tables import TABLES, recall_by_area, spread
-from evenplace.training.recipe import find_recipe, recipe_names
+from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos
 
 TINY = ("epochs=1", "image_size=64", "cut=8", "dim=16", "views=1")
@@ -157,14 +157,18 @@ def test_studies_cover_the_paper_s_tables() -> None:
     assert {("beta", 0.01), ("kappa", 0.05), ("alpha", 0.7)} <= values
 
 
-@pytest.mark.parametrize("name", recipe_names())
-def test_low_visit_bias_fits_every_host(name: str) -> None:
-    from evenplace.losses import build_loss
-
-    loss = low_visit_bias(find_recipe(name))
-    settings = {key: value for key, value in loss.items() if key != "name"}
-    build_loss(loss["name"], counts=[3, 2, 1], **settings)
-    assert settings["kappa"] in (0.01, 0.05)
+def test_every_host_is_compared_with_itself_and_only_the_loss_differs() -> None:
+    systems = {one.name: one for one in find_study("plug-in").systems}
+    hosts = [name for name in systems if "LB" not in name]
+    assert {"CosPlace", "SALAD", "BoQ"} <= set(hosts)
+    for host in hosts:
+        for plugged in (f"{host} + LB", f"{host} + LB up"):
+            assert systems[plugged].against == host
+            plain, biased = (systems[name].build_recipe((), 0) for name in (host, plugged))
+            assert replace(biased, loss=plain.loss) == plain
+            assert biased.loss.settings["kappa"] > 0
+            kept = plain.loss.settings.items() & biased.loss.settings.items()
+            assert kept == plain.loss.settings.items()
 
 
 def test_what_cannot_be_studied_is_said(tmp_path: Path) -> None:

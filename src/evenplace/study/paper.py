@@ -4,6 +4,7 @@ They are of other data, networks and hardware; only the differences between rows
 """
 
 V1, V2 = "paper R@1 v1", "paper R@1 v2"
+LR1, LR2 = "paper LR@1 v1", "paper LR@1 v2"
 MSLS, PITTS, NORDLAND = "paper R@1 MSLS", "paper R@1 Pitts30k", "paper R@1 Nordland"
 MSLS_TAIL, PITTS_TAIL = "paper tail R@1 MSLS", "paper tail R@1 Pitts30k"
 TIME = "paper, ms"
@@ -22,10 +23,8 @@ MODULES = {  # Table 5
 PLUG_INS = {  # Tables 2 to 4
     "CosPlace": {V1: "74.4", V2: "90.0", MSLS: "81.7", PITTS: "86.7", NORDLAND: "41.1"},
     "CosPlace + LB": {V1: "76.1", V2: "90.0", MSLS: "82.2", PITTS: "89.4", NORDLAND: "44.6"},
-    "D&C": {V1: "44.1", V2: "64.0"},
-    "D&C + LB": {V1: "48.2", V2: "66.2"},
-    "D&C mixed": {V1: "55.1", V2: "81.1"},
-    "D&C mixed + LB": {V1: "57.4", V2: "81.3"},
+    "D&C mixed": {V1: "55.1", V2: "81.1", LR1: "44.1", LR2: "64.0"},
+    "D&C mixed + LB": {V1: "57.4", V2: "81.3", LR1: "48.2", LR2: "66.2"},
     "SALAD": {MSLS: "91.9", PITTS: "92.3", NORDLAND: "76.0", MSLS_TAIL: "86.49",
               PITTS_TAIL: "90.56"},
     "SALAD + LB": {MSLS: "92.6", PITTS: "92.7", NORDLAND: "76.6", MSLS_TAIL: "87.39",
