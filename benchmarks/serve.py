@@ -70,9 +70,12 @@ def main() -> int:
     run, queries = (args.run, args.queries) if args.run else make_town(Path("runs/serve"))
     photos = [path.read_bytes() for path in sorted(queries.glob("*.jpg"))[:64]]
     answers = expected(run, photos)
+    say("64 clients")
     with service(run) as (process, port):
         load = press(port, process, photos, answers, args.seconds)
+        say("one client, and the engine")
         extra = overhead(run, port, photos)
+    say("batches")
     batched = rate(run, photos, answers, args.seconds / 4)
     alone = rate(run, photos, answers, args.seconds / 4, "--batch", "1", "--window-ms", "0")
     lines, good = judge(load, extra, batched, alone)
@@ -81,6 +84,10 @@ def main() -> int:
     if args.write:
         RESULTS.write_text(text + "\n")
     return 0 if good or not args.check else 1
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def make_town(folder: Path) -> tuple[Path, Path]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import io
 import os
 import signal
 import socket
@@ -12,11 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
 import torch
+from PIL import Image
 
 from evenplace.cli import main
 from evenplace.serve.app import create_app
@@ -55,6 +58,10 @@ def test_the_wait_is_what_the_pace_makes_it() -> None:
     room = WaitingRoom(Limits(waiting=10_000))
     with room.admit(100):
         assert room.retry_after() == 10, "ten a second to begin with"
+    for _ in range(100):
+        room.answered(50, 1.0)
+    with room.admit(100):
+        assert room.retry_after() == 3, "fifty a second lately"
     with room.admit(9999):
         assert room.retry_after() == 30, "and never more than half a minute"
 
@@ -136,7 +143,11 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
         from evenplace.serve.library import Library
 
         snapshot = Library(town.run).current
-        batcher = Batcher(Batching(photos=4, window_ms=500), Limits(), sizes.append)
+        batcher = Batcher(
+            Batching(photos=4, window_ms=500),
+            Limits(),
+            lambda photos, seconds: sizes.append(photos),
+        )
         batcher.start()
         asked = [batcher.ask(snapshot, town.photo(n), 3) for n in range(8)]
         found = await asyncio.gather(*asked)
@@ -165,6 +176,38 @@ def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> No
         return [len(answer.hits) for answer in found]
 
     assert asyncio.run(go()) == [1, 2, 3, 4]
+
+
+def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenplace.serve import batches
+    from evenplace.serve.library import Library
+
+    poison = Library(town.run).current
+    plain = batches.describe
+
+    def fails(model: Any, pixels: torch.Tensor) -> Any:
+        if any(bool((one == 0).all()) for one in pixels):
+            raise RuntimeError("black photos")
+        return plain(model, pixels)
+
+    black = io.BytesIO()
+    Image.new("RGB", (64, 64)).save(black, "PNG")
+    monkeypatch.setattr(batches, "describe", fails)
+
+    async def go() -> list[Any]:
+        batcher = Batcher(Batching(window_ms=300), Limits())
+        batcher.start()
+        photos = [town.photo(0), black.getvalue(), town.photo(1)]
+        asked = [batcher.ask(poison, photo, 2) for photo in photos]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        await batcher.stop()
+        return found
+
+    first, second, third = asyncio.run(go())
+    assert len(first.hits) == len(third.hits) == 2
+    assert isinstance(second, RuntimeError)
 
 
 def test_a_network_that_mixes_its_batch_gets_one_photo_at_a_time() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenplace.index import remove_photos
 from evenplace.photos import read_photos
 from evenplace.run import index_run
 from evenplace.serve.library import Library
@@ -35,6 +36,27 @@ def test_a_new_index_is_answered_from(own_town: Town, larger: Path) -> None:
     assert len(library.current.engine.index) == 50
     assert library.find(first.version) is first, "pages still show its photos"
     assert outcomes == ["opened"]
+
+
+def test_photos_that_came_and_went_are_served(own_town: Town) -> None:
+    """An update shifts rows: ids, cells and files must follow."""
+    with serving(own_town.run, watch_seconds=0) as client:
+        library = client.app.state.service.library  # type: ignore[attr-defined]
+        before = library.current
+        gone = before.path_of(3)
+        remove_photos(own_town.run / "index", [gone])
+        assert library.refresh()
+        now = library.current
+        assert client.get("/about").json()["photos"] == 39
+        assert now.path_of(3) == before.path_of(4)
+        assert before.path_of(3) == gone, "the old snapshot stays as it was"
+        shown = []
+        for place in now.ranked():
+            pictures = client.get(f"/places/{place}?limit=200").json()["pictures"]
+            shown += [now.path_of(int(one["photo"].partition("-")[2])) for one in pictures]
+        assert sorted(shown) == sorted(set(before.engine.index.photos.paths) - {gone})
+        answer = ask(client, own_town.photo()).json()["answers"][0]
+        assert client.get(f"/photos/{answer['hits'][0]['photo']}").status_code == 200
 
 
 def test_a_broken_index_is_refused_and_the_old_one_goes_on(own_town: Town) -> None:

@@ -104,6 +104,14 @@ def test_tiles_are_allowed_only_from_where_they_were_configured(town: Town) -> N
         assert client.get("/about").json()["tiles"].startswith("https://tiles.example")
 
 
+def test_tiles_need_a_globe(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evenplace.serve import service
+
+    service._check_tiles(Settings(town.run), 0)
+    with pytest.raises(SettingError, match="UTM zone"):
+        service._check_tiles(Settings(town.run, tiles="http://t.example/{z}/{x}/{y}.png"), 0)
+
+
 def test_a_public_address_needs_a_token(town: Town) -> None:
     for host in ("0.0.0.0", "::", "192.168.1.5", "places.example"):
         with pytest.raises(SettingError, match="token"):
@@ -139,6 +147,8 @@ def test_without_the_token_there_is_only_the_empty_page(town: Town) -> None:
             said = client.get(path)
             assert problem_of(said).status == 401, path
             assert said.headers["www-authenticate"] == "Bearer"
+        for path in ("/assets/%2e%2e/about", "/assets/..%2fabout", "/about/", "/ABOUT"):
+            assert client.get(path, follow_redirects=False).status_code in (307, 401, 404), path
         assert ask(client, town.photo()).status_code == 401
         for wrong in (TOKEN[:-1], TOKEN + "x", "", "ü" * 22, TOKEN.upper()):
             headers = {b"authorization": f"Bearer {wrong}".encode()}

@@ -42,13 +42,14 @@ class Batcher:
         self,
         batching: Batching,
         limits: Limits,
-        on_batch: Callable[[int], None] = lambda photos: None,
+        on_batch: Callable[[int, float], None] = lambda photos, seconds: None,
     ) -> None:
         self._batching, self._limits, self._on_batch = batching, limits, on_batch
         self._decoders = ThreadPoolExecutor(batching.decoders, thread_name_prefix="decode")
         self._network = ThreadPoolExecutor(1, thread_name_prefix="network")
         self._ready: asyncio.Queue[_Asked] = asyncio.Queue()
         self._decoding = 0
+        self._unanswered = 0
         self._worker: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -56,7 +57,7 @@ class Batcher:
 
     async def stop(self) -> None:
         """Finish what was asked, then let the threads go."""
-        while self._decoding or not self._ready.empty():
+        while self._unanswered and self.alive:
             await asyncio.sleep(0.01)
         if self._worker is not None:
             self._worker.cancel()
@@ -70,8 +71,16 @@ class Batcher:
 
     async def ask(self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1) -> Answer:
         """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
-        loop = asyncio.get_running_loop()
-        began = time.perf_counter()
+        self._unanswered += 1
+        try:
+            asked = await self._decoded(snapshot, photo, k, number)
+            self._ready.put_nowait(asked)
+            return await asked.answer
+        finally:
+            self._unanswered -= 1
+
+    async def _decoded(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> _Asked:
+        loop, began = asyncio.get_running_loop(), time.perf_counter()
         self._decoding += 1
         try:
             pixels, spent = await loop.run_in_executor(
@@ -79,25 +88,30 @@ class Batcher:
             )
         finally:
             self._decoding -= 1
-        asked = _Asked(snapshot, pixels, k, loop.create_future(), {}, time.perf_counter())
-        asked.elapsed_ms["wait"] = (asked.since - began) * 1e3 - spent  # for a free decoder
-        asked.elapsed_ms["decode"] = spent
-        self._ready.put_nowait(asked)
-        return await asked.answer
+        ended = time.perf_counter()
+        waited = (ended - began) * 1e3 - spent  # for a free decoder
+        elapsed_ms = {"wait": waited, "decode": spent}
+        return _Asked(snapshot, pixels, k, loop.create_future(), elapsed_ms, ended)
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             batch = [await self._ready.get()]
             await self._gather(batch)
-            self._on_batch(len(batch))
+            began = time.perf_counter()
             for part in _alike(batch):
-                try:
-                    answers = await loop.run_in_executor(self._network, _answer, part)
-                except Exception as error:  # one batch's failure is not the service's
-                    _settle(part, error)
-                else:
-                    _settle(part, answers)
+                await self._answer(part)
+            self._on_batch(len(batch), time.perf_counter() - began)
+
+    async def _answer(self, batch: Sequence[_Asked]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            _settle(batch, await loop.run_in_executor(self._network, _answer, batch))
+        except Exception as error:
+            if len(batch) == 1:
+                _settle(batch, error)
+                return
+            for one in batch:  # whose photo it was must not cost the others their answer
+                await self._answer([one])
 
     async def _gather(self, batch: list[_Asked]) -> None:
         until = time.perf_counter() + self._batching.window_ms / 1e3

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from evenplace.errors import SettingError
 from evenplace.search import Answer
 from evenplace.serve.batches import Batcher
 from evenplace.serve.library import Library
@@ -24,6 +25,7 @@ class Service:
         self.library = Library(
             settings.run, min_precision=settings.min_precision, on_reload=self._reloaded
         )
+        _check_tiles(settings, self.library.current.engine.index.places.zone)
         self.waiting = WaitingRoom(settings.limits)
         self.batcher = Batcher(settings.batching, settings.limits, self._batched)
         self.painters = ThreadPoolExecutor(2, thread_name_prefix="thumbnails")
@@ -67,10 +69,18 @@ class Service:
         for stage, spent in found.elapsed_ms.items():
             self.metrics.stage.labels(stage).observe(spent / 1e3)
 
-    def _batched(self, photos: int) -> None:
-        self.waiting.answered(photos)
+    def _batched(self, photos: int, seconds: float) -> None:
+        self.waiting.answered(photos, seconds)
         self.metrics.batch.observe(photos)
 
     def _reloaded(self, outcome: str) -> None:
         self.metrics.reloads.labels(outcome).inc()
         self.metrics.index_photos.set(len(self.library.current.engine.index))
+
+
+def _check_tiles(settings: Settings, zone: int) -> None:
+    if settings.tiles and not zone:
+        raise SettingError(
+            f"--tiles {settings.tiles} cannot lie under photos in local metres; "
+            "leave it out, or index photos with a UTM zone"
+        )

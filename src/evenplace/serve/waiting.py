@@ -1,7 +1,6 @@
 """A waiting room with walls: what does not fit is told when to come back."""
 
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +18,6 @@ class WaitingRoom:
         self.photos = 0
         self._bytes = 0
         self._pace = 10.0  # photos answered a second, lately
-        self._since = time.monotonic()
 
     @contextmanager
     def admit(self, photos: int, size: int = 0) -> Iterator[None]:
@@ -40,12 +38,9 @@ class WaitingRoom:
             self.photos -= photos
             self._bytes -= size
 
-    def answered(self, photos: int) -> None:
-        """Keep the pace: an average over the last few batches."""
-        now = time.monotonic()
-        pace = photos / max(now - self._since, 1e-3)
-        self._since = now
-        self._pace += 0.1 * (min(pace, 1e4) - self._pace)
+    def answered(self, photos: int, seconds: float) -> None:
+        """Keep the pace: an average over the last few batches, idle time left out."""
+        self._pace += 0.1 * (min(photos / max(seconds, 1e-3), 1e4) - self._pace)
 
     def retry_after(self) -> int:
         """Seconds until what waits now will have been answered."""
