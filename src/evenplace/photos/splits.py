@@ -6,6 +6,7 @@ N photos · S spots
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
@@ -20,12 +21,18 @@ def split_by_position(photos: Photos, shares: Sequence[float], seed: int = 0) ->
     """
     if not len(shares) or min(shares) < 0 or not sum(shares) > 0:
         raise SettingError(f"shares={list(shares)} must be positive numbers, one for each part")
-    keys = np.column_stack([photos.positions.round(2), photos.zone])
-    _, spot = np.unique(keys, axis=0, return_inverse=True)
+    spot = spots_of(photos)
     count = int(spot.max(initial=-1)) + 1
     ends = np.round(np.cumsum(shares) / sum(shares) * count).astype(np.int64)
     part_of_spot = np.empty(count, np.int64)
     shuffled = np.random.default_rng(seed).permutation(count)
     part_of_spot[shuffled] = np.searchsorted(ends, np.arange(count), side="right")
-    part = part_of_spot[spot.ravel()]  # (N,)
+    part = part_of_spot[spot]  # (N,)
     return tuple(photos[np.flatnonzero(part == number)] for number in range(len(shares)))
+
+
+def spots_of(photos: Photos) -> NDArray[np.int64]:
+    """Number the spots photos were taken at, to the centimetre.  (N,)."""
+    keys = np.column_stack([photos.positions.round(2), photos.zone])
+    _, spot = np.unique(keys, axis=0, return_inverse=True)
+    return spot.ravel().astype(np.int64)
