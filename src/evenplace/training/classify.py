@@ -59,6 +59,12 @@ class SoftmaxObjective:
         self.losses[epoch % len(self.losses)].set_epoch(epoch)
         return False
 
+    def restart(self) -> None:
+        """Nothing to go back to."""
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Nothing was kept: batches can be drawn again."""
+
     def plan(self, epoch: int, round_: int) -> list[Step]:
         spec, places = self.scene.recipe.training, self.scene.places
         head = epoch % len(self.members)

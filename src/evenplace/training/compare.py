@@ -46,6 +46,12 @@ class PairObjective:
         self.loss.set_epoch(epoch)
         return False
 
+    def restart(self) -> None:
+        """Nothing to go back to."""
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Nothing was kept: batches can be drawn again."""
+
     def plan(self, epoch: int, round_: int) -> list[Step]:
         return self._steps(self._bunches(self.scene.dice(epoch)), self.scene.dice(epoch + 10**6))
 

@@ -78,6 +78,12 @@ class Objective(Protocol):
     def begin(self, epoch: int) -> bool:
         """Hear that an epoch begins; True asks for a fresh optimiser."""
 
+    def restart(self) -> None:
+        """Put the network back to where it began; only generations ask for it."""
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Remove what was kept for rounds before this one; a checkpoint has left them behind."""
+
     def plan(self, epoch: int, round_: int) -> list[Step]:
         """The batches to come, the same on every rank and whenever asked again."""
 

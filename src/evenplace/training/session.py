@@ -88,7 +88,7 @@ class Session:
         if (at.round, at.step) == (0, 0):
             self.scene.source.agree()
         if self.objective.begin(epoch) and (at.round, at.step) == (0, 0):
-            self.objective.restart()  # type: ignore[attr-defined]
+            self.objective.restart()
             self.average.restart()
             self.state = self._state()
         self.network.train()
@@ -205,9 +205,8 @@ class Session:
         source = self.scene.source
         self.position.bad, self.position.known = dict(source.bad), sorted(source.known)
         save_progress(self.run, self.state, self.position)
-        forget = getattr(self.objective, "forget", None)
-        if forget is not None and self.scene.ranks.first:
-            forget(self.position.epoch, self.position.round)
+        if self.scene.ranks.first:
+            self.objective.forget(self.position.epoch, self.position.round)
         self.kept_at = time.monotonic()
 
     def _due(self) -> bool:
