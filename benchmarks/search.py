@@ -99,12 +99,12 @@ def unit(rows: NDArray[np.floating]) -> Floats:
 def field(rng: np.random.Generator, side: int, step: int, smooth: int) -> NDArray[np.float32]:
     """Numbers over the map that change every `step` cells, blurred.  (side, side, FIELDS)."""
     cells = -(-side // step)
-    values = rng.standard_normal((cells, cells, FIELDS), np.float32)
+    values: NDArray[np.floating] = rng.standard_normal((cells, cells, FIELDS), np.float32)
     for _ in range(smooth):
         for axis in (0, 1):
             values = (np.roll(values, 1, axis) + 2 * values + np.roll(values, -1, axis)) / 4
     values /= values.std()
-    return np.repeat(np.repeat(values, step, 0), step, 1)[:side, :side]
+    return np.asarray(np.repeat(np.repeat(values, step, 0), step, 1)[:side, :side], np.float32)
 
 
 def rescaled(sizes: NDArray[np.int64], total: int) -> NDArray[np.int64]:
@@ -113,8 +113,8 @@ def rescaled(sizes: NDArray[np.int64], total: int) -> NDArray[np.int64]:
     largest = np.argsort(-scaled)
     off = total - int(scaled.sum())
     for at in range(abs(off)):
-        scaled[largest[at % max(1, len(largest) // 10)]] += np.sign(off)
-    return scaled
+        scaled[largest[at % max(1, len(largest) // 10)]] += 1 if off > 0 else -1
+    return np.asarray(scaled, np.int64)
 
 
 def resident() -> float:

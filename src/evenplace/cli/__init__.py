@@ -39,8 +39,8 @@ index_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(index_app, name="index")
-for verb in (index.build, index.add, index.remove, index.compact, index.verify):
-    index_app.command()(verb)
+for change in (index.build, index.add, index.remove, index.compact, index.verify):
+    index_app.command()(change)
 
 for verb in (
     audit.audit,

@@ -179,8 +179,7 @@ class CFD(Measure):
     def reliabilities(self) -> Floats:
         """r of each place: how scattered it is, which says nothing of the match.  (C,)."""
         mean = self._spectra.levels[:, int(self.unbiased), 0]
-        ratio: Floats = 1 / np.maximum(mean, 1e-6)
-        return ratio
+        return np.asarray(1 / np.maximum(mean, 1e-6), np.float32)
 
 
 @dataclass(frozen=True)
