@@ -96,9 +96,9 @@ class Shortlist:
         )
         best = np.argsort(-scores, axis=1, kind="stable")[:, :n]
         old = queries @ self.index.base_prototypes[self.stale].T  # (Q, stale)
-        top = found.log_total[:, None]
-        change = np.exp(scale * fresh - top).sum(axis=1) - np.exp(scale * old - top).sum(axis=1)
-        total = found.log_total + np.log1p(np.maximum(change, -0.999))
+        share = np.exp(np.minimum(scale * old - found.log_total[:, None], 0)).sum(axis=1)
+        rest = found.log_total + np.log1p(-np.minimum(share, 0.999))
+        total = np.logaddexp(rest, np.logaddexp.reduce(scale * fresh, axis=1, initial=-np.inf))
         return Found(
             np.take_along_axis(names, best, axis=1),
             np.take_along_axis(scores, best, axis=1).astype(np.float32),
