@@ -28,6 +28,7 @@ from evenplace.index.manifest import writing
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.search import Search
+from evenplace.search.rerank import Fused
 from tests.drawn import EAST, NORTH, ZONE, unit
 
 Floats = NDArray[np.float32]
@@ -145,6 +146,16 @@ def test_readers_keep_their_generation(folder: Path) -> None:
     assert newer is not reader
     assert len(newer.index) == 130
     assert newer.reopen() is newer
+
+
+def test_a_reopened_engine_does_not_change_the_rule_of_the_old_one(folder: Path) -> None:
+    reader = Search(open_index(folder), rerank=Fused(), shortlist=10_000)
+    before = reader.search(queries(), 8)
+    remove_photos(folder, [f"1-{i}.jpg" for i in range(60)])
+    newer = reader.reopen()
+    assert newer.rule is not reader.rule
+    after = reader.search(queries(), 8)
+    np.testing.assert_array_equal(before.distances, after.distances)
 
 
 def test_a_place_can_be_emptied_and_filled_again(folder: Path) -> None:

@@ -5,6 +5,7 @@ Q queries · C places · D descriptor · P candidates · T candidates of a batch
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,7 +82,7 @@ class Search:
             "approximate": approximate, "neighbours": neighbours, "min_precision": min_precision,
             "calibration": calibration,
         }  # fmt: skip
-        rule = build_reranker(rerank) if isinstance(rerank, str) else rerank
+        rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
         self.rule = rule.fit(index)
         self._mass = confidence == "mass"
         self.confidence: Confidence = (
@@ -124,6 +125,11 @@ class Search:
         """
         if Manifest.read(self.index.folder).generation == self.index.manifest.generation:
             return self
+        if self.store is not self.embedded:
+            raise SettingError(
+                "this engine asks a store of one generation of its index; fill the store with the "
+                "newest and make a new Search"
+            )
         return Search(open_index(self.index.folder), self.model, **self._settings)
 
     def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
