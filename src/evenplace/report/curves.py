@@ -50,7 +50,7 @@ def precision_recall(scores: Scores) -> Figure:
     axes.set_ylabel("precision")
     axes.set_xlim(0, 1)
     axes.set_ylim(_floor(scores), 1.01)
-    axes.legend(title="source, AUC-PR", loc="lower left", fontsize=8)
+    axes.legend(title="source, AUC-PR", loc="best", fontsize=7)
     return figure
 
 
@@ -67,7 +67,7 @@ def risk_coverage(scores: Scores) -> Figure:
     axes.set_ylabel("risk: share of wrong answers")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, max(1 - _floor(scores), 0.1))
-    axes.legend(title="source, AURC", loc="upper left", fontsize=8)
+    axes.legend(title="source, AURC", loc="best", fontsize=7)
     return figure
 
 
@@ -90,7 +90,7 @@ def reliability_bars(scores: Scores) -> Figure:
     axes.set_xlim(0, 1.01)
     axes.set_ylim(0, 1.01)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(title="source, ECE", loc="upper left", fontsize=8)
+        axes.legend(title="source, ECE", loc="best", fontsize=7)
     return figure
 
 

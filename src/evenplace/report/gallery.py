@@ -124,7 +124,8 @@ def _block(
     )
     hidden = "" if kind in ("rescued", "failed") else " hidden"
     photos = int(asked.photographed[query])
-    caption = f"query, {tier}" + (f", {photos} photos of its place" if photos else "")
+    many = f", {photos} {'photo' if photos == 1 else 'photos'} of its place" if photos else ""
+    caption = f"query, {tier}{many}"
     return (
         f'<figure class="asked" data-tier="{tier}" data-kind="{kind}"{hidden}><div class="query">'
         f"{pictures.html(asked.paths[query], 'the query')}"
