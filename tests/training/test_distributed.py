@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evenplace.errors import RunError
+from evenplace.models.checkpoints import load_checkpoint
 from evenplace.photos import Photos
 from tests.training.town import draw_town, quick_run
 
@@ -22,9 +24,10 @@ torch.set_num_threads(1)
 from evenplace.photos import read_photos
 from evenplace.training.distributed import leave_ranks, rank_of_process
 from tests.training.town import quick_run
-trained = quick_run(read_photos({town!r}), Path({run!r}), *{settings!r})
-rank = rank_of_process()
-Path({run!r}, f"losses-{{rank}}.json").write_text(json.dumps(trained.losses))
+town, losses = read_photos({town!r}), {{}}
+for name, settings in {cases!r}.items():
+    losses[name] = quick_run(town, Path({out!r}, name), *settings).losses
+Path({out!r}, f"losses-{{rank_of_process()}}.json").write_text(json.dumps(losses))
 leave_ranks()
 """
 ROOT = str(Path(__file__).parents[2])
@@ -44,6 +47,7 @@ CASES = {
     ],
     "files": ["cached=false", "augment=false", "start=random"],
     "held out": ["validation=0.2", "start=random"],
+    "stopped": ["checkpoint=0", "start=random"],
 }  # fmt: skip
 
 
@@ -53,13 +57,13 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Photos]:
     return folder, draw_town(folder)
 
 
-def run_two(town: Path, run: Path, settings: list[str]) -> list[float]:
-    """The losses of two processes, the same in both."""
+def run_two(town: Path, out: Path, cases: dict[str, list[str]]) -> dict[str, list[float]]:
+    """The losses of two processes, the same in both, for each case."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    run.mkdir(parents=True, exist_ok=True)
-    code = CODE.format(root=ROOT, town=str(town), run=str(run), settings=settings)
+    out.mkdir(parents=True, exist_ok=True)
+    code = CODE.format(root=ROOT, town=str(town), out=str(out), cases=cases)
     started = []
     for rank in range(2):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
@@ -67,32 +71,47 @@ def run_two(town: Path, run: Path, settings: list[str]) -> list[float]:
         env |= {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
         started.append(subprocess.Popen([sys.executable, "-c", code], env=env))
     for process in started:
-        assert process.wait(timeout=120) == 0
-    first, second = (json.loads((run / f"losses-{rank}.json").read_text()) for rank in range(2))
+        assert process.wait(timeout=300) == 0
+    first, second = (json.loads((out / f"losses-{rank}.json").read_text()) for rank in range(2))
     assert first == second
-    return list(first)
+    return dict(first)
+
+
+@pytest.fixture(scope="module")
+def together(
+    town: tuple[Path, Photos], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, list[float]]]:
+    """Every case, trained by one pair of processes."""
+    out = tmp_path_factory.mktemp("together")
+    return out, run_two(town[0], out, {name: [*SGD, *own] for name, own in CASES.items()})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_compute_what_one_does(
-    town: tuple[Path, Photos], tmp_path: Path, case: str
+    town: tuple[Path, Photos],
+    together: tuple[Path, dict[str, list[float]]],
+    tmp_path: Path,
+    case: str,
 ) -> None:
-    settings = [*SGD, *CASES[case]]
-    alone = quick_run(town[1], tmp_path / "alone", *settings)
-    together = run_two(town[0], tmp_path / "together", settings)
-    np.testing.assert_allclose(together, alone.losses, atol=1e-5, rtol=1e-5)
-    from evenplace.models.checkpoints import load_checkpoint
-
-    loaded = load_checkpoint(tmp_path / "together/model.safetensors").network.state_dict()
+    alone = quick_run(town[1], tmp_path / "alone", *SGD, *CASES[case])
+    np.testing.assert_allclose(together[1][case], alone.losses, atol=1e-5, rtol=1e-5)
+    loaded = load_checkpoint(together[0] / case / "model.safetensors").network.state_dict()
     for name, tensor in alone.network.state_dict().items():
         np.testing.assert_allclose(loaded[name], tensor, atol=2e-4, err_msg=name)
 
 
 @pytest.mark.slow
-def test_two_processes_go_on_where_they_were(town: tuple[Path, Photos], tmp_path: Path) -> None:
-    whole = run_two(town[0], tmp_path / "whole", ["epochs=3"])
-    half = run_two(town[0], tmp_path / "run", ["epochs=3", "checkpoint=0"])
-    assert half == pytest.approx(whole, rel=1e-6)
-    again = run_two(town[0], tmp_path / "run", ["epochs=3", "checkpoint=0"])
-    assert again == half
+def test_two_processes_go_on_where_they_were(
+    town: tuple[Path, Photos], together: tuple[Path, dict[str, list[float]]]
+) -> None:
+    """The last checkpoint within the second epoch, taken up by another pair of processes."""
+    out, losses = together
+    case = {"stopped": [*SGD, *CASES["stopped"]]}
+    folder = out / "stopped"
+    kept = {file.name: file.read_bytes() for file in folder.glob("progress*")}
+    assert any(name.startswith("progress-1-") for name in kept), "rank 1 keeps its own shards"
+    (folder / "model.safetensors").unlink()
+    assert run_two(town[0], out, case) == {"stopped": losses["stopped"]}
+    with pytest.raises(RunError, match=r"begun with 2 process\(es\)"):
+        quick_run(town[1], folder, *case["stopped"])
