@@ -209,4 +209,5 @@ def _right(fold: _Fold, asked: Ints, rows: Ints) -> NDArray[np.bool_]:
     turn = np.abs(found.heading - queries.heading[asked]) % 360
     right: NDArray[np.bool_] = np.hypot(gap[:, 0], gap[:, 1]) <= RADIUS
     right &= (found.zone == queries.zone[asked]) & (rows >= 0)
-    return right & ~(np.minimum(turn, 360 - turn) > TURN)  # unknown headings are nan and pass
+    right &= ~(np.minimum(turn, 360 - turn) > TURN)  # unknown headings are nan and pass
+    return right

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from evenplace.errors import SettingError
-from evenplace.search.confidence import CONFIDENCES, build_confidence, mass, ratio, sue
+from evenplace.search.confidence import (
+    CONFIDENCES,
+    build_confidence,
+    evidence,
+    mass,
+    ratio,
+    sue,
+)
 from evenplace.search.rerank import Pool, Ranking
 
 
@@ -49,3 +56,16 @@ def test_every_source_gives_a_number_for_a_pool_of_one(name: str) -> None:
 def test_an_unknown_source_lists_the_known_ones() -> None:
     with pytest.raises(SettingError, match="mass"):
         build_confidence("masss")
+
+
+def test_evidence_is_the_log_odds_of_the_answers_surroundings() -> None:
+    pool, _ = pool_of([0.9, 0.8, 0.7])
+    ranking = Ranking(np.array([0, 1, 2]), np.array([1.0, 2.0, 4.0], np.float32))
+    spots = np.array([[0.0, 0.0], [10.0, 0.0], [500.0, 0.0]])
+    expected = np.log(np.exp(-1) + np.exp(-2)) + 4
+    assert evidence(pool, ranking, spots) == pytest.approx(expected)
+
+
+def test_evidence_is_bounded_when_nothing_lies_elsewhere() -> None:
+    pool, ranking = pool_of([0.9, 0.8])
+    assert evidence(pool, ranking, np.zeros((2, 2))) == 30

@@ -49,17 +49,22 @@ class Calibration:
         return _sigmoid(score + self.intercept).astype(np.float32)
 
     def threshold(self, precision: float) -> float:
-        """The lowest probability from which answers kept that precision on validation.
+        """The lowest probability from which answers keep that precision.
 
-        The precision is the lower end of a one-sided 80 % Wilson interval, so that a handful of
-        lucky answers promises nothing.  2 when no threshold keeps it: abstain always.
+        Two witnesses must agree: the curve (the mean probability of what would be answered) and
+        the validation answers themselves, at the lower end of a one-sided 80 % Wilson interval,
+        so that a handful of lucky ones promises nothing.  2 when no threshold keeps it: abstain
+        always.
         """
         if not 0 < precision < 1:
             raise SettingError(f"min_precision={precision} must lie between 0 and 1, as in 0.95")
-        right = np.array(self.right[::-1], np.float64)
-        kept = np.arange(1, len(right) + 1)
-        safe = np.flatnonzero(_lower_bound(np.cumsum(right), kept) >= precision)
-        return self.probabilities[len(right) - 1 - int(safe[-1])] if len(safe) else _NEVER
+        sure = np.array(self.probabilities[::-1])
+        kept = np.arange(1, len(sure) + 1)
+        ends = np.append(sure[:-1] > sure[1:], True)[: len(sure)]  # equal ones stand together
+        by_curve = np.cumsum(sure) / kept >= precision
+        by_answers = _lower_bound(np.cumsum(self.right[::-1]), kept) >= precision
+        safe = np.flatnonzero(ends & by_curve & by_answers)
+        return float(sure[safe[-1]]) if len(safe) else _NEVER
 
     def write(self, path: str | Path) -> None:
         with whole_file(Path(path), RunError) as draft:
@@ -92,7 +97,7 @@ def fit_calibration(
     slope, intercept = _fit_logistic((values - centre) / spread, right.astype(np.float64))
     curve = Calibration(centre, spread, slope, intercept, (), ())
     probabilities = curve(values.astype(np.float32))
-    order = np.lexsort((~right, probabilities))  # of equal ones, the right come last
+    order = np.argsort(probabilities, kind="stable")
     return Calibration(
         centre,
         spread,
@@ -123,7 +128,7 @@ def _fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float
     return float(theta[0]), float(theta[1])
 
 
-def _lower_bound(right: NDArray[np.float64], kept: NDArray[np.int64]) -> NDArray[np.float64]:
+def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.float64]:
     """Wilson's one-sided lower bound of a share, at 80 %."""
     z = 0.8416
     share = right / kept

@@ -64,7 +64,7 @@ def fit_fused(asked: Sequence[Evidence], start: Fused | None = None) -> Fused:
         optimiser.zero_grad()
         value = cost()
         value.backward()  # type: ignore[no-untyped-call]
-        return float(value)
+        return float(value.detach())
 
     optimiser.step(step)  # type: ignore[no-untyped-call]
     scale, impostor, weight, balance = (float(w) for w in _weights(first, moved.detach()))

@@ -1,0 +1,85 @@
+"""What held-out photos teach a run, on a town of coloured cells."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.errors import RunError
+from evenplace.photos import Photos, read_photos
+from evenplace.run import evaluate_run, index_run, open_engine, train_run
+from evenplace.search.calibration import Calibration
+from evenplace.search.rerank import Fused
+from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.tune import deal, read_fused
+from tests.drawn import draw_photos, photos_at
+
+
+def recipe(**search: object) -> Recipe:
+    small = read_recipe("dapr-m").changed(["epochs=2", "image_size=64", "batch=16", "dim=16"])
+    return replace(small, search=replace(small.search, folds=3, **search))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    folder = tmp_path_factory.mktemp("town")
+    spots = np.random.default_rng(0).uniform(0, 100, (120, 2))
+    draw_photos(folder, spots)
+    return read_photos(folder)
+
+
+@pytest.fixture(scope="module")
+def run(town: Photos, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "tuned"
+    train_run(folder, town, recipe())
+    index_run(folder, town)
+    return folder
+
+
+def test_folds_hold_every_photo_out_once_and_spots_together() -> None:
+    photos = photos_at(np.repeat(np.arange(14.0).reshape(7, 2), 2, axis=0))
+    folds = list(deal(photos, 3, seed=0))
+    assert sorted(np.concatenate(folds).tolist()) == list(range(14))
+    assert all(len(rows) % 2 == 0 for rows in folds)
+
+
+def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
+    run: Path, town: Photos
+) -> None:
+    curve = Calibration.read(run / "calibration.json")
+    assert len(curve.right) == len(town)
+    assert 0 < sum(curve.right) <= len(town)
+    assert read_fused(run / "fused.json").scale != Fused().scale
+    assert not (run / "folds").exists()
+
+
+def test_an_engine_uses_what_was_learned(run: Path) -> None:
+    engine, learned = open_engine(run), read_fused(run / "fused.json")
+    assert isinstance(engine.rule, Fused)
+    assert engine.rule.scale == learned.scale
+    assert engine.calibration == Calibration.read(run / "calibration.json")
+
+
+def test_a_calibration_is_left_out_where_it_does_not_hold(run: Path) -> None:
+    assert open_engine(run, rerank="l2").calibration is None
+    assert open_engine(run, confidence="mass").calibration is None
+
+
+def test_confidence_of_answers_is_a_probability(run: Path, town: Photos) -> None:
+    scores = evaluate_run(run, town[np.arange(20)], out=run.parent)
+    sure = scores.predictions.confidence
+    assert ((sure >= 0) & (sure <= 1)).all()
+    assert len(np.unique(sure)) > 1
+
+
+def test_training_again_does_not_tune_again(run: Path, town: Photos) -> None:
+    before = (run / "calibration.json").stat().st_mtime_ns
+    train_run(run, town, recipe())
+    assert (run / "calibration.json").stat().st_mtime_ns == before
+
+
+def test_a_damaged_score_is_named(tmp_path: Path) -> None:
+    (tmp_path / "fused.json").write_text('{"scale": 3}')
+    with pytest.raises(RunError, match=r"no fused score .*train the run again"):
+        read_fused(tmp_path / "fused.json")
