@@ -33,6 +33,7 @@ import psutil
 
 RESULTS = Path(__file__).parent / "results" / "serve.md"
 CLIENTS = 64
+ROUNDS = 5
 EVENPLACE = (sys.executable, "-c", "from evenplace.cli import main; main()")
 
 
@@ -76,8 +77,7 @@ def main() -> int:
         say("one client, and the engine")
         extra = overhead(run, port, photos)
     say("batches")
-    batched = rate(run, photos, answers, args.seconds / 4)
-    alone = rate(run, photos, answers, args.seconds / 4, "--batch", "1", "--window-ms", "0")
+    batched, alone = compare(run, photos, answers, args.seconds)
     lines, good = judge(load, extra, batched, alone)
     text = "\n".join([*head(args.seconds), *lines])
     print(text)
@@ -197,12 +197,19 @@ def ask(line: http.client.HTTPConnection, photo: bytes) -> tuple[int, bytes]:
     return said.status, said.read()
 
 
-def rate(
-    run: Path, photos: Sequence[bytes], answers: Sequence[Expected], seconds: float, *words: str
-) -> float:
-    with service(run, *words) as (process, port):
-        press(port, process, photos, answers, 3)
-        return press(port, process, photos, answers, seconds).rate
+def compare(
+    run: Path, photos: Sequence[bytes], answers: Sequence[Expected], seconds: float
+) -> tuple[float, float]:
+    """Photos a second in batches and one at a time, in turns, so that both meet the same load."""
+    one = ("--batch", "1", "--window-ms", "0")
+    with service(run) as batched, service(run, *one) as alone:
+        rates: list[list[float]] = [[], []]
+        for turn in range(ROUNDS + 1):
+            for which, (process, port) in enumerate((batched, alone)):
+                load = press(port, process, photos, answers, seconds / ROUNDS)
+                if turn:  # the first one warms both up
+                    rates[which].append(load.rate)
+    return statistics.median(rates[0]), statistics.median(rates[1])
 
 
 def overhead(run: Path, port: int, photos: Sequence[bytes]) -> list[tuple[float, float]]:
