@@ -155,6 +155,29 @@ def test_cached_maps_are_what_the_trunk_gives(town: Photos, tmp_path: Path) -> N
     )
 
 
+def test_some_of_the_photos_are_found_in_the_cache_of_all(town: Photos, tmp_path: Path) -> None:
+    trunk, rows = network().eval(), np.array([7, 3, 30])
+    whole = cache_trunk(trunk, town.paths, ViewSettings(), tmp_path)
+    files = sorted(tmp_path.iterdir())
+    some = cache_trunk(trunk, town[rows].paths, ViewSettings(), tmp_path)
+    assert sorted(tmp_path.iterdir()) == files
+    torch.testing.assert_close(some.plain(np.arange(3)), whole.plain(rows), atol=0, rtol=0)
+    mixed = cache_trunk(trunk, town[rows].paths, ViewSettings(2), tmp_path)
+    torch.testing.assert_close(mixed.plain(np.arange(3)), whole.plain(rows), atol=0, rtol=0)
+    assert len(mixed.maps[1]) == 3
+
+
+def test_a_photo_changed_since_is_not_taken_from_the_cache_of_all(
+    town: Photos, tmp_path: Path
+) -> None:
+    draw_photos(tmp_path / "photos", np.random.default_rng(1).uniform(0, 80, (4, 2)))
+    photos, trunk = read_photos(tmp_path / "photos"), network().eval()
+    whole = cache_trunk(trunk, photos.paths, ViewSettings(), tmp_path / "cache")
+    Path(photos.paths[1]).write_bytes(Path(town.paths[0]).read_bytes())
+    some = cache_trunk(trunk, photos.paths[1:2], ViewSettings(), tmp_path / "cache")
+    assert not torch.equal(some.plain(np.array([0])), whole.plain(np.array([1])))
+
+
 def test_places_start_at_the_mean_of_their_photos(town: Photos, tmp_path: Path) -> None:
     trained = run_training(town, tmp_path / "run", "epochs=0")
     places = Grid(20).partition(town)

@@ -1,7 +1,9 @@
 """The frozen trunk's output, computed once, kept on disk, never stale.
 
-A file's name tells everything its maps depend on: a digest of the trunk's weights, the photo
-files and the size, then the view and its seed.  Change one and another file is made.
+A file's name tells everything its maps depend on: a digest of the trunk's weights and the size,
+one of the photo files, then the view and its seed.  Change one and another file is made.  Photos
+as they are (the plain view) are found in the cache of any set that holds them all, so the splits
+of one city share one pass.
 
     V views · N photos · B batch · D channels · h, w cells of the feature map
 """
@@ -57,10 +59,12 @@ class TrunkCache:
     maps: tuple[NDArray[np.float16], ...]  # V of (N, D, h, w)
     readable: NDArray[np.bool_]  # (N,)
     skipped: tuple[Skipped, ...]
+    plain_rows: NDArray[np.int64]  # (N,) where each photo is in maps[0], which may hold more
 
     def batch(self, rows: NDArray[np.int64], views: NDArray[np.int64]) -> Tensor:
         """The maps of photo `rows[i]` seen through view `views[i]`.  -> (B, D, h, w)."""
-        chosen = np.stack([self.maps[view][row] for row, view in zip(rows, views, strict=True)])
+        at = np.where(views == 0, self.plain_rows[rows], rows)
+        chosen = np.stack([self.maps[view][row] for row, view in zip(at, views, strict=True)])
         return torch.from_numpy(chosen).float().contiguous(memory_format=torch.channels_last)
 
     def plain(self, rows: NDArray[np.int64]) -> Tensor:
@@ -80,17 +84,36 @@ def cache_trunk(
     An interrupted run goes on within a thousand photos of where it was.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    key = _digest(network, paths)
+    trunk, stamps = _digest_trunk(network), [_stamp(path) for path in paths]
+    key = f"{trunk}-{_digest(stamps)}"
     files = [folder / f"{key}-{views.name(view)}.npy" for view in range(views.count)]
+    rows = np.arange(len(paths))
+    if not files[0].exists() and (larger := _find_larger(folder, trunk, stamps)):
+        files[0], rows = larger
     skipped: dict[str, str] = {}
     for view, file in enumerate(files):
         if not file.exists():
             tell = _counted(progress, view * len(paths), views.count * len(paths))
             _run_view(network, paths, views, view, file, tell)
+            if view == 0:
+                file.with_suffix(".photos").write_text("\n".join(stamps))
         skipped |= json.loads(file.with_suffix(".json").read_text())
     maps = tuple(np.load(file, mmap_mode="r") for file in files)
-    readable = np.array([path not in skipped for path in paths])
-    return TrunkCache(maps, readable, tuple(Skipped(p, why) for p, why in skipped.items()))
+    left_out = tuple(Skipped(path, skipped[path]) for path in paths if path in skipped)
+    readable = np.array([path not in skipped for path in paths], bool)
+    return TrunkCache(maps, readable, left_out, rows)
+
+
+def _find_larger(
+    folder: Path, trunk: str, stamps: list[str]
+) -> tuple[Path, NDArray[np.int64]] | None:
+    """A plain view of more photos that has these, and where in it each of them is."""
+    for listed in sorted(folder.glob(f"{trunk}-*-plain.photos")):
+        place = {stamp: row for row, stamp in enumerate(listed.read_text().split("\n"))}
+        rows = [place.get(stamp, -1) for stamp in stamps]
+        if min(rows, default=-1) >= 0:
+            return listed.with_suffix(".npy"), np.array(rows, np.int64)
+    return None
 
 
 def _run_view(
@@ -170,14 +193,20 @@ def _counted(progress: Progress | None, before: int, total: int) -> Progress:
     return lambda done, _: progress(before + done, total) if progress else None
 
 
-def _digest(network: PlaceNetwork, paths: Sequence[str]) -> str:
-    digest = hashlib.sha256()
+def _digest_trunk(network: PlaceNetwork) -> str:
+    digest = hashlib.sha256(f"{network.image_size}|{network.backbone.spec}".encode())
     for stage in network.backbone.stages[: network.backbone.cut]:
         for name, tensor in stage.state_dict().items():
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
-    for path in paths:
-        stat = Path(path).stat()
-        digest.update(f"{path}|{stat.st_size}|{stat.st_mtime_ns}\n".encode())
-    digest.update(f"{network.image_size}|{network.backbone.spec}".encode())
-    return digest.hexdigest()[:24]
+    return digest.hexdigest()[:16]
+
+
+def _stamp(path: str) -> str:
+    """What tells a file from another, or from itself after a change."""
+    stat = Path(path).stat()
+    return f"{stat.st_size}|{stat.st_mtime_ns}|{path}"
+
+
+def _digest(stamps: list[str]) -> str:
+    return hashlib.sha256("\n".join(stamps).encode()).hexdigest()[:16]
