@@ -6,7 +6,7 @@ Without --run it draws a town of 1,200 photos and trains on it first (some minut
 is `evenplace serve` in a process of its own; clients and service share the machine's cores.
 
     load      64 clients for --seconds: statuses, answers compared with the engine's, memory
-    batching  64 clients, batches of 16 against batches of 1, all else equal
+    batching  64 clients, batches of 8 against batches of 1, all else equal, in turns
     overhead  one client, HTTP against engine.answer on the same bytes, in turns
 """
 
@@ -188,6 +188,7 @@ def press(
     while any(thread.is_alive() for thread in threads):
         load.memory.append((time.monotonic() - began, process.memory_info().rss))
         time.sleep(0.5)
+    load.seconds = time.monotonic() - began  # the last answers come after the bell
     return load
 
 
@@ -247,7 +248,7 @@ def judge(
         ("wrong answers", f"{load.wrong}", "0", load.wrong == 0),
         ("memory growth", f"{load.growth:+.1%}", "< 5 %", load.growth < 0.05),
         (
-            "batches of 16 over one at a time",
+            "batches of 8 over one at a time",
             f"{batched / alone:.2f} ({batched:.0f} over {alone:.0f} a second)",
             ">= 1.5",
             batched >= 1.5 * alone,

@@ -26,7 +26,7 @@ def serve(
         float | None, typer.Option(help="abstain rather than be right less often than this")
     ] = None,
     queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
-    batch: Annotated[int, typer.Option(help="photos described together at most")] = 16,
+    batch: Annotated[int, typer.Option(help="photos described together at most")] = 8,
     window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
 ) -> None:
     """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
