@@ -139,7 +139,8 @@ def main() -> int:
     place = grid.locate(queries)
     tail = int(np.sum((place >= 0) & (grid.tiers[place] == 2)))
     head = [
-        f"`python {' '.join(sys.argv)}`, {datetime.date.today()}, seed 0, "
+        f"`python benchmarks/trainers.py {' '.join(sys.argv[1:])}`, {datetime.date.today()}, "
+        "seed 0, "
         f"{torch.get_num_threads()} thread(s), processor seconds of `train` (with the trunk's "
         f"cache where it was not there yet); {len(database)} photos, {len(queries)} queries, "
         f"{tail} of them in the tail.",
