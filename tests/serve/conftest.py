@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from evenplace.photos import read_photos
-from evenplace.run import index_foreign, open_engine
+from evenplace.run import index_foreign, open_engine, run_recipe
 from evenplace.search.calibration import fit_calibration
 from evenplace.serve.app import create_app
 from evenplace.serve.settings import Settings
@@ -43,7 +43,9 @@ def make_run(run: Path, database: Path) -> None:
     index_foreign(run, read_photos(database), "dapr-m", "imagenet", image_size=64, dim=64)
     sure = np.linspace(0, 1, 200, dtype=np.float32)
     right = np.random.default_rng(0).uniform(size=200) < sure
-    fit_calibration(sure, right).write(run / "calibration.json")
+    spec = run_recipe(run).search
+    learned = fit_calibration(sure, right, rerank=spec.rerank, confidence=spec.confidence)
+    learned.write(run / "calibration.json")
 
 
 @pytest.fixture(scope="session")
