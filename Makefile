@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check lint
+.PHONY: setup browser demo test check lint
 setup: $(STAMP)
 
 # torch goes first and pinned: an open range pulls gigabytes of GPU packages.
@@ -12,7 +12,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(MAKE) --no-print-directory browser
 	@touch $(STAMP)
+
+# Debian's chromium opens our pages in tests; elsewhere, or without rights, they are skipped.
+browser:
+	@command -v chromium >/dev/null || (command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
+	  && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null) \
+	  || echo "no chromium here: tests of the pages will be skipped"
 
 demo: setup
 	$(BIN)/evenplace demo

@@ -1,5 +1,6 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
+from evenplace.run import run_recipe
+from evenplace.search.calibration import Calibration, fit_calibration
 from evenplace.study import (
     STUDIES,
     Findings,
@@ -19,11 +22,11 @@ from evenplace.study import (
     run_study,
     write_findings,
 )
-from evenplace.study.tables import TABLES, recall_by_area, spread
+from evenplace.study.tables import TABLES, abstention_table, recall_by_area, spread
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos
 
-TINY = ("epochs=1", "image_size=64", "cut=8", "dim=16", "views=1")
+TINY = ("epochs=1", "image_size=64", "cut=9", "dim=16", "views=1", "folds=0")
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +117,36 @@ def test_seeds_split_differently_and_never_share_a_spot(folder: Path, tmp_path: 
     assert first.digest == read_splits(str(folder), 1, tmp_path)[0].digest
 
 
+def test_development_never_sees_the_test_queries(folder: Path, tmp_path: Path) -> None:
+    (test,), (inner,) = (
+        read_splits(str(folder), 1, tmp_path, development=choice) for choice in (False, True)
+    )
+    seen = {*inner.train.paths, *inner.database.paths, *inner.queries.paths}
+    assert seen <= set(test.database.paths)
+    assert not seen & set(test.queries.paths)
+    assert not set(inner.database.paths) & set(inner.queries.paths)
+    assert len(inner.queries)
+
+
+def test_abstention_keeps_what_the_learned_threshold_lets_through(
+    found: Findings, tmp_path: Path
+) -> None:
+    one = found.of("fused")
+    assert "No system here" in abstention_table(found)
+    part, run = one.parts[0], tmp_path / "run"
+    shutil.copytree(one.runs[0], run)
+    right, sure = part.predictions.right, part.predictions.confidence
+    spec = run_recipe(run).search
+    fit_calibration(sure, right, rerank=spec.rerank, confidence=spec.confidence).write(
+        run / "calibration.json"
+    )
+    alone = replace(one, parts=(part,), runs=(run,), joint=part)
+    text = abstention_table(replace(found, outcomes=(alone,)))
+    kept = sure >= Calibration.read(run / "calibration.json").threshold(0.9)
+    assert f"({int(right[kept].sum())} of {int(kept.sum())})" in text or not kept.any()
+    assert text.count("| fused |") == 2
+
+
 def test_a_folder_with_queries_is_taken_as_it_is(tmp_path: Path) -> None:
     spots = np.random.default_rng(1).uniform(0, 60, (20, 2))
     draw_photos(tmp_path / "database", spots)
@@ -149,7 +182,7 @@ def test_every_named_study_builds_recipes_that_train(name: str) -> None:
 
 
 def test_studies_cover_the_paper_s_tables() -> None:
-    assert set(STUDIES) == {
+    assert set(STUDIES) >= {
         "losses", "modules", "plug-in", "sensitivity", "partition", "margin", "distance",
         "confidence", "cost",
     }  # fmt: skip
@@ -199,5 +232,5 @@ def test_the_verb_prints_the_tables(
     said = capsys.readouterr().out
     assert "| CFD − L2 |" in said
     assert "93.5" in said  # the paper's own
-    assert (tmp_path / "distance" / "tables.md").exists()
+    assert (tmp_path / f"distance-{folder.name}" / "tables.md").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1  # six ways to rank, one training

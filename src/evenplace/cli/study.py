@@ -13,8 +13,8 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="losses, modules, plug-in, sensitivity, partition, margin, distance, confidence "
-            "or cost"
+            help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
+            "confidence, cost, tail, rewards or fine-tuning"
         ),
     ],
     data: Annotated[
@@ -30,6 +30,10 @@ def study(
     heading: Annotated[
         float | None, typer.Option(help="degrees within which it must look the same way")
     ] = None,
+    development: Annotated[
+        bool,
+        typer.Option("--development", help="ask with database photos, the test queries unseen"),
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value for all systems")
     ] = None,
@@ -42,11 +46,12 @@ def study(
     with bars() as announce:
         splits = read_splits(
             data, seeds, out / "data", photos=photos, queries=queries, radius=radius,
-            heading=heading, announce=announce,
+            heading=heading, development=development, announce=announce,
         )  # fmt: skip
         found = run_study(chosen, splits, out, settings=settings or [], announce=announce)
     command = " ".join(["evenplace", *sys.argv[1:]])
-    page = write_findings(found, out / name, command=command)
+    folder = "-".join([name, Path(data).name, *(["development"] if development else [])])
+    page = write_findings(found, out / folder, command=command)
     for table in chosen.tables:
         console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
     console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evenplace.city import draw_city
@@ -48,6 +48,7 @@ def read_splits(
     queries: int | None = None,
     radius: float = 25.0,
     heading: float | None = None,
+    development: bool = False,
     announce: Announce | None = None,
 ) -> list[Split]:
     """One split a seed.
@@ -55,11 +56,25 @@ def read_splits(
     data: "town" draws one for each seed into `folder`; a name under EVENPLACE_DATA (timisoara,
     cambridge) or any folder is parted by position, 70 % database and 30 % queries; a folder that
     has database/ and queries/ is taken as it is, and seeds then change the training alone.
-    photos, queries: how many at most (of a town: how many).
+    photos, queries: how many at most (of a town: how many).  development: leave the test queries
+    alone and ask with photos of the database instead, for choices that a test then judges.
     """
     if seeds < 1:
         raise SettingError(f"seeds={seeds} asks for no run; use 1 or more")
     truth = Truth(radius, HEADINGS.get(data) if heading is None else heading)
+    splits = _test_splits(data, seeds, folder, photos, queries, truth, announce)
+    return [_within_database(split, queries) for split in splits] if development else splits
+
+
+def _test_splits(
+    data: str,
+    seeds: int,
+    folder: Path,
+    photos: int | None,
+    queries: int | None,
+    truth: Truth,
+    announce: Announce | None,
+) -> list[Split]:
     if data == "town":
         many, asked = photos or 2000, queries or 400
         return [_town(folder, many, asked, seed, truth, announce) for seed in range(seeds)]
@@ -95,6 +110,12 @@ def _part(data: str, photos: Photos, seed: int, queries: int | None, truth: Trut
             "give a larger --radius, or a folder with database/ and queries/"
         )
     return Split(data, seed, database, database, _at_most(asked, queries), truth, data)
+
+
+def _within_database(split: Split, queries: int | None) -> Split:
+    """The same split without its queries: nothing of the test is seen."""
+    inner = _part(split.name, split.database, split.seed, queries, split.truth)
+    return replace(inner, map=split.map)
 
 
 def _find_folder(data: str) -> Path:

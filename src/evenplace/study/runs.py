@@ -4,7 +4,7 @@
     out/cache/      the frozen trunk's output, shared by all runs
     out/runs/       one folder a training: model, index
     out/answers/    one folder a system and seed: scores.json, predictions.parquet
-    out/NAME/       tables.md and figures/ of one study (`write`); several studies share the rest
+    out/NAME-DATA/  tables.md and figures/ of one study (`write`); several studies share the rest
 
 Folders are named by a digest of everything that made them, so a changed setting is another folder
 and nothing stale is ever read.
@@ -21,6 +21,7 @@ from typing import Any
 from evenplace.evaluation import Scores, evaluate, join_scores
 from evenplace.evaluation.scores import VERSION
 from evenplace.models.describe import Progress
+from evenplace.models.network import build_network
 from evenplace.run import (
     Announce,
     index_run,
@@ -32,6 +33,7 @@ from evenplace.run import (
 from evenplace.search.rerank import build_reranker
 from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
+from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.recipe import Recipe
 
 ENGINE = ("shortlist", "exact", "confidence", "min_precision")
@@ -74,12 +76,28 @@ def run_study(
         tell = _prefixed(announce, system.name)
         parts, runs = [], []
         for split in splits:
-            run = _train(system.build_recipe(settings, split.seed), split, out, tell)
+            recipe = system.build_recipe(settings, split.seed)
+            _share_cache(recipe, splits, out, tell)
+            run = _train(recipe, split, out, tell)
             runs.append(run)
             parts.append(_ask(system, run, split, out, study.timed, tell))
         joint = parts[0] if len(parts) == 1 else join_scores(parts, one_map=one_map)
         outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint))
     return Findings(study, tuple(splits), tuple(outcomes))
+
+
+def _share_cache(
+    recipe: Recipe, splits: Sequence[Split], out: Path, announce: Announce | None
+) -> None:
+    """Run the frozen trunk once over all photos: every split is a part of them."""
+    parts = [part for one in splits for part in (one.train, one.database, one.queries)]
+    paths = sorted({path for part in parts for path in part.paths})
+    mark = out / "cache" / f"{_digest(recipe.network.as_dict(), paths)}.done"
+    if recipe.training.cached and not mark.exists():
+        show = announce("frozen trunk") if announce else None
+        network = build_network(recipe.network)
+        cache_trunk(network, paths, ViewSettings(), out / "cache", show)
+        mark.touch()
 
 
 def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -> Path:

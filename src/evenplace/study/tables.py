@@ -4,13 +4,17 @@ S seeds
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores, compare_pairs, compare_sources
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
+from evenplace.run import run_recipe
+from evenplace.search.calibration import Calibration
 from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome
 
@@ -134,13 +138,65 @@ def cost_table(found: Findings) -> str:
     return markdown(columns, rows)
 
 
+def abstention_table(found: Findings) -> str:
+    """What comes back when a precision is asked for: how right, and how much is still answered.
+
+    Thresholds are those the run learned from its training photos; the test queries only judge.
+    """
+    rows = []
+    for one in found.outcomes:
+        for wanted in WANTED:
+            kept = [_answered(part, run, wanted) for part, run in zip(one.parts, one.runs,
+                                                                      strict=True)]  # fmt: skip
+            if any(part is None for part in kept):
+                break
+            answered = np.concatenate([part for part in kept if part is not None])
+            right, tier = (
+                np.concatenate([getattr(part.predictions, name) for part in one.parts])
+                for name in ("right", "tiers")
+            )
+            rows.append([
+                one.system.name,
+                f"{wanted:.0%}",
+                *_delivered(right, answered, np.ones(len(right), bool)),
+                *_delivered(right, answered, tier == TIERS.index("tail")),
+            ])  # fmt: skip
+    if not rows:
+        return "No system here has learned what its confidence is worth (`search.folds`)."
+    columns = ["system", "asked for", "delivered", "answered", "tail delivered", "tail answered"]
+    return markdown(columns, rows)
+
+
+def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
+    """Which queries an engine with `min_precision` answers; None without a calibration."""
+    if not (run / "calibration.json").exists():
+        return None
+    learned = Calibration.read(run / "calibration.json")
+    spec = run_recipe(run).search
+    if not learned.fits(spec.rerank, spec.confidence):
+        return None
+    return part.predictions.confidence >= learned.threshold(wanted)
+
+
+def _delivered(
+    right: NDArray[np.bool_], answered: NDArray[np.bool_], among: NDArray[np.bool_]
+) -> list[str]:
+    kept = answered & among
+    if not kept.any():
+        return ["–", "0 %"]
+    share = f"{100 * right[kept].mean():.1f} % ({int(right[kept].sum())} of {int(kept.sum())})"
+    return [share, f"{100 * kept.sum() / max(1, among.sum()):.0f} %"]
+
+
 TABLES: dict[str, Table] = {
     "recall": recall_table,
     "gains": gain_table,
     "areas": area_table,
     "confidence": confidence_table,
     "cost": cost_table,
+    "abstention": abstention_table,
 }
+WANTED = (0.9, 0.95)
 _PAPER_SETS = ("Nordland", "Pitts30k", "MSLS")
 
 

@@ -16,6 +16,7 @@ _TITLES = {
     "areas": "By the extent of the place",
     "confidence": "Confidence",
     "cost": "Cost",
+    "abstention": "Answer or abstain",
 }
 
 

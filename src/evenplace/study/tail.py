@@ -1,0 +1,105 @@
+"""What lifts the tail: from the usual recipe to the recommended one in steps.
+
+Every network here is frozen and cached whole, so a training is seconds and five seeds of three
+cities are an evening's work for a laptop; `fine-tuning` unfreezes the last blocks once.
+"""
+
+from typing import Any
+
+from evenplace.study.spec import Study, System
+
+OURS = "dapr-m"
+USUAL = ("cut=9", "views=1")  # the last layer of the frozen network, as it is
+BANDS = ("backbone=efficientnet-lite0-bands", "aggregator=mean", "views=1")
+PLAIN = ("backbone=efficientnet-lite0", "aggregator=gem", "power=1.0", "cut=9")
+FIXED = ("folds=0",)  # the score's weights as they are, nothing held out
+L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2"}
+COSINE = {"name": "cross-entropy", "scale": 15.0}
+
+
+def tail() -> Study:
+    """Each line changes one thing of the line before it, unless it says otherwise."""
+    return Study(
+        "tail",
+        "What lifts the sparsely photographed places, and what does each part contribute?",
+        (
+            System("CosFace + L2", "cosface", USUAL, search=L2),
+            System("cross-entropy + L2", "cross-entropy", USUAL, search=L2),
+            System("the paper's settings", "dapr-m-paper", USUAL),
+            System("frozen + L2", OURS, (*PLAIN, *FIXED, "epochs=0"), search=L2),
+            System("frozen, bands + L2", OURS, (*FIXED, "epochs=0"), search=L2,
+                   against="frozen + L2"),
+            System("CosFace, bands + L2", "cosface", BANDS, search=L2),
+            System("softmax from there + L2", OURS, FIXED, loss=COSINE, search=L2,
+                   against="frozen, bands + L2"),
+            System("LB from there + L2", OURS, FIXED, search=L2,
+                   against="softmax from there + L2"),
+            System("LB + CFD", OURS, FIXED, search={"rerank": "cfd", "confidence": "distance"},
+                   against="LB from there + L2"),
+            System("LB + KDE", OURS, FIXED, search={"rerank": "kde"},
+                   against="LB from there + L2"),
+            System("LB + fused, fixed weights", OURS, FIXED, against="LB from there + L2"),
+            System("recommended", OURS),
+            System("recommended − cross-entropy", OURS, against="cross-entropy + L2"),
+            System("recommended − fixed weights", OURS, against="LB + fused, fixed weights"),
+        ),
+        tables=("recall", "gains", "confidence", "abstention"),
+        figures=("tiers", "reliability"),
+        note="The last two rows are the recommended system again, beside another baseline.",
+    )  # fmt: skip
+
+
+def rewards() -> Study:
+    """What training rewards, everything else as recommended: ranked by L2, nothing held out."""
+    losses: dict[str, dict[str, Any]] = {
+        "softmax": COSINE,
+        **{f"CosFace m {m:g}": {"name": "cosface", "scale": 15.0, "margin": m}
+           for m in (0.1, 0.2, 0.3, 0.4)},
+        "LDAM": {"name": "ldam", "scale": 15.0},
+        "logit adjustment": {"name": "logit-adjustment", "scale": 15.0},
+        "focal": {"name": "focal", "scale": 15.0},
+        **{f"LB β {beta:g} κ {kappa:g}": _bias(beta, kappa)
+           for beta, kappa in ((0.01, 0.05), (0.25, 0.0), (0.0, 0.5), (0.25, 0.5), (0.25, 1.0),
+                               (1.0, 0.5))},
+    }  # fmt: skip
+    systems = [System("frozen", OURS, (*FIXED, "epochs=0"), search=L2)]
+    systems += [System(name, OURS, FIXED, loss=loss, search=L2) for name, loss in losses.items()]
+    systems += [
+        System(f"softmax, sampler {sampler}", OURS, (*FIXED, f"sampler={sampler}"), loss=COSINE,
+               search=L2)
+        for sampler in ("place", "sqrt")
+    ]  # fmt: skip
+    pairs: dict[str, dict[str, Any]] = {
+        "Multi-Similarity": {"name": "multi-similarity"},
+        "MS + LB pairs": {"name": "low-visit-bias-pairs"},
+        "MS + LB pairs, centred": {"name": "low-visit-bias-pairs", "centred": True},
+        "MS + constant shift": {"name": "low-visit-bias-pairs", "constant": True},
+    }
+    systems += [
+        System(name, OURS, FIXED, loss=loss, search={**L2, "exact": True},
+               against="Multi-Similarity")
+        for name, loss in pairs.items()
+    ]  # fmt: skip
+    return Study(
+        "rewards",
+        "When does training beat the frozen descriptor, by tier, and which loss does it best?",
+        tuple(systems),
+        note="Pair losses train no classifier, so they search the whole database.",
+    )
+
+
+def fine_tuning() -> Study:
+    """The last blocks unfrozen: what the frozen network leaves on the table."""
+    return Study(
+        "fine-tuning",
+        "Does training the last blocks end to end find more than the frozen network?",
+        (
+            System("frozen network", OURS, FIXED),
+            System("last blocks train", OURS, (*FIXED, "cut=6", "views=2", "lr=1e-4")),
+            System("CosFace, last blocks train", "cosface", (), search=L2),
+        ),
+    )
+
+
+def _bias(beta: float, kappa: float) -> dict[str, Any]:
+    return {"name": "low-visit-bias", "beta": beta, "kappa": kappa, "scale": 15.0, "margin": 0.0}
