@@ -7,8 +7,9 @@ import pytest
 
 from evenplace.errors import PhotoError
 from evenplace.models import extract
-from evenplace.models.describe import describe_photos
+from evenplace.models.describe import Described, describe_photos
 from evenplace.models.extract import extract_photos, read_extracted
+from evenplace.models.network import PlaceNetwork
 from tests.training.town import draw_town, small_network
 
 
@@ -31,9 +32,11 @@ def test_parts_of_two_ranks_are_the_whole_and_are_made_once(
 
     next((tmp_path / "parts").glob("*/part-000003.npz")).unlink()
     made: list[int] = []
-    described = describe_photos
-    monkeypatch.setattr(
-        extract, "describe_photos", lambda n, p: made.append(len(p)) or described(n, p)
-    )
+
+    def counted(network: PlaceNetwork, paths: list[str]) -> Described:
+        made.append(len(paths))
+        return describe_photos(network, paths)
+
+    monkeypatch.setattr(extract, "describe_photos", counted)
     extract_photos(network, paths, tmp_path / "parts", part=5)
     assert made == [5]
