@@ -29,8 +29,11 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Two at a time, a file on one worker; a thread each, so that they do not fight for the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
 test: lint
-	$(BIN)/pytest
+	$(PYTEST)
 
 check: lint
-	$(BIN)/pytest -m "not slow"
+	$(PYTEST) -m "not slow"

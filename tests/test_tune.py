@@ -8,7 +8,13 @@ import pytest
 
 from evenplace.errors import RunError
 from evenplace.photos import Photos, read_photos
-from evenplace.run import evaluate_run, index_run, open_engine, train_run
+from evenplace.run import (
+    evaluate_run,
+    index_run,
+    judge_abstention,
+    open_engine,
+    train_run,
+)
 from evenplace.search.calibration import Calibration
 from evenplace.search.rerank import Fused
 from evenplace.training.recipe import Recipe, read_recipe
@@ -83,3 +89,15 @@ def test_a_damaged_score_is_named(tmp_path: Path) -> None:
     (tmp_path / "fused.json").write_text('{"scale": 3}')
     with pytest.raises(RunError, match=r"no fused score .*train the run again"):
         read_fused(tmp_path / "fused.json")
+
+
+def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
+    run: Path, town: Photos
+) -> None:
+    scores = evaluate_run(run, town[np.arange(40)], out=run.parent)
+    judged = judge_abstention(run, scores, 0.6)
+    least = Calibration.read(run / "calibration.json").threshold(0.6)
+    kept = scores.predictions.confidence >= least
+    assert judged.overall.answered == int(kept.sum())
+    assert judged.overall.right == int((scores.predictions.right & kept).sum())
+    assert (run / "abstention.json").exists()

@@ -3,7 +3,7 @@
 run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
 run/index/                                                         index
 run/calibration.json  fused.json                                   train, where the recipe has folds
-run/scores.json  predictions.parquet                               evaluate
+run/scores.json  predictions.parquet  abstention.json              evaluate
 run/report/index.html                                              report
 """
 
@@ -17,6 +17,7 @@ import torch
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Predictions, Scores, evaluate
+from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.index import (
     Index,
     add_photos,
@@ -218,6 +219,15 @@ def evaluate_run(
     )
     write_scores(found, out or run)
     return found
+
+
+def judge_abstention(run: Path, found: Scores, min_precision: float) -> Abstention:
+    """What the run delivers when a precision is asked for; keeps run/abstention.json."""
+    least = open_engine(run, min_precision=min_precision).least
+    judged = abstain(found.predictions, min_precision, least)
+    with whole_file(run / "abstention.json", RunError) as draft:
+        draft.write_text(json.dumps(judged.as_dict(), indent=1))
+    return judged
 
 
 def write_scores(found: Scores, folder: Path) -> None:

@@ -30,8 +30,7 @@ def demo(
     print_table(GAIN_COLUMNS, gain_rows(done.systems), "* the 95 % interval excludes 0")
     console.print(f"report: {done.page}", markup=False, soft_wrap=True)
     console.print(
-        f"serve it: evenplace serve {done.run}\n"
-        f"ask it:   evenplace locate {done.run} PHOTO.jpg",
+        f"serve it: evenplace serve {done.run}\nask it:   evenplace locate {done.run} PHOTO.jpg",
         markup=False,
         soft_wrap=True,
     )

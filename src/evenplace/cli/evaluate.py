@@ -32,6 +32,9 @@ def evaluate(
     rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None,
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
+    min_precision: Annotated[
+        float | None, typer.Option(help="also judge answering only where so many are right, as .95")
+    ] = None,
     texts: Annotated[
         Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
     ] = None,
@@ -43,7 +46,7 @@ def evaluate(
     from evenplace.evaluation.protocol import read_test
     from evenplace.evaluation.textfiles import write_texts
     from evenplace.photos import read_photos
-    from evenplace.run import evaluate_run
+    from evenplace.run import evaluate_run, judge_abstention
 
     if protocol is None:
         photos = read_photos(queries, layout)
@@ -59,6 +62,12 @@ def evaluate(
         )
     print_skipped(photos.skipped, "queries")
     _print(scores)
+    if min_precision is not None:
+        judged = judge_abstention(run, scores, min_precision)
+        console.print(
+            f"asked for {min_precision:.0%} precision: {judged.overall}; tail: {judged.tail}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
     if texts is not None:
         console.print(f"{write_texts(scores.predictions, texts)} files in {texts}", markup=False)
 

@@ -4,6 +4,8 @@ Settings are those of the papers and of the code their authors published; the sc
 of the DAPR paper's Table 1.
 """
 
+from typing import Any
+
 from evenplace.models.network import NetworkSpec
 from evenplace.models.parts import Method, Part, PublishedScore
 
@@ -12,10 +14,13 @@ _MULTI_SIMILARITY = Part("multi-similarity", {"alpha": 1.0, "beta": 50.0, "base"
 _L2 = Part("l2")
 _CELL_CENTRE = Part("cell-centre")
 _EFFICIENTNET = NetworkSpec("efficientnet-b0", dim=1280, aggregator="mean", image_size=224)
-_DAPR = NetworkSpec("efficientnet-lite0", dim=512, power=1.0)  # as recipes/dapr-m.toml starts
+_DAPR = NetworkSpec("efficientnet-lite0-bands", dim=512, aggregator="mean")  # recipes/dapr-m.toml
 _DAPR_GRID = Part("grid", {"cell": 20.0, "min_photos": 10})
 _DAPR_LOSS = Part("low-visit-bias", {"beta": 0.01, "kappa": 0.05, "scale": 30.0, "margin": 0.4})
-_DAPR_VARIANTS = {"dinov2-base": {"dim": 768}}
+_DAPR_VARIANTS: dict[str, dict[str, Any]] = {
+    "efficientnet-lite0": {"aggregator": "gem", "power": 1.0},
+    "dinov2-base": {"dim": 768, "aggregator": "gem"},
+}
 _COSPLACE_DIMS = {"vgg16": {"dim": 512}, "resnet18": {"dim": 512}}
 _SALAD = NetworkSpec("dinov2-base", dim=8448, aggregator="salad", image_size=322)
 

@@ -52,7 +52,7 @@ class Calibration:
         """The lowest probability from which answers keep that precision.
 
         Two witnesses must agree: the curve (the mean probability of what would be answered) and
-        the validation answers themselves, at the lower end of a one-sided 80 % Wilson interval,
+        the validation answers themselves, at the lower end of a one-sided 95 % Wilson interval,
         so that a handful of lucky ones promises nothing.  2 when no threshold keeps it: abstain
         always.
         """
@@ -129,8 +129,8 @@ def _fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float
 
 
 def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Wilson's one-sided lower bound of a share, at 80 %."""
-    z = 0.8416
+    """Wilson's one-sided lower bound of a share, at 95 %."""
+    z = 1.6449
     share = right / kept
     half = z * np.sqrt(share * (1 - share) / kept + (z / (2 * kept)) ** 2)
     bound: NDArray[np.float64] = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)

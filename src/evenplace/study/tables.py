@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores, compare_pairs, compare_sources
+from evenplace.evaluation.abstention import deliver
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
@@ -158,12 +159,12 @@ def abstention_table(found: Findings) -> str:
             rows.append([
                 one.system.name,
                 f"{wanted:.0%}",
-                *_delivered(right, answered, np.ones(len(right), bool)),
-                *_delivered(right, answered, tier == TIERS.index("tail")),
+                str(deliver(right, answered)),
+                str(deliver(right, answered, tier == TIERS.index("tail"))),
             ])  # fmt: skip
     if not rows:
         return "No system here has learned what its confidence is worth (`search.folds`)."
-    columns = ["system", "asked for", "delivered", "answered", "tail delivered", "tail answered"]
+    columns = ["system", "asked for", "delivered", "tail"]
     return markdown(columns, rows)
 
 
@@ -176,16 +177,6 @@ def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | Non
     if not learned.fits(spec.rerank, spec.confidence):
         return None
     return part.predictions.confidence >= learned.threshold(wanted)
-
-
-def _delivered(
-    right: NDArray[np.bool_], answered: NDArray[np.bool_], among: NDArray[np.bool_]
-) -> list[str]:
-    kept = answered & among
-    if not kept.any():
-        return ["–", "0 %"]
-    share = f"{100 * right[kept].mean():.1f} % ({int(right[kept].sum())} of {int(kept.sum())})"
-    return [share, f"{100 * kept.sum() / max(1, among.sum()):.0f} %"]
 
 
 TABLES: dict[str, Table] = {

@@ -1,0 +1,71 @@
+"""What comes back when a precision is asked for: how right, and how much is still answered.
+
+Q queries
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.evaluation.predictions import Predictions
+from evenplace.places.tiers import TIERS
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Of `asked` queries `answered` were answered, and `right` of those rightly."""
+
+    asked: int
+    answered: int
+    right: int
+
+    @property
+    def precision(self) -> float:
+        return self.right / self.answered if self.answered else float("nan")
+
+    @property
+    def coverage(self) -> float:
+        return self.answered / self.asked if self.asked else float("nan")
+
+    def __str__(self) -> str:
+        if not self.answered:
+            return f"none of {self.asked} answered"
+        return (
+            f"{100 * self.precision:.1f} % right ({self.right} of {self.answered}), "
+            f"{100 * self.coverage:.0f} % answered"
+        )
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """A precision that was asked for, the confidence that takes, and what it delivered."""
+
+    min_precision: float
+    threshold: float
+    overall: Delivered
+    tail: Delivered
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def abstain(run: Predictions, min_precision: float, threshold: float) -> Abstention:
+    """Judge the answers that are at least as sure as the threshold; the others are not given."""
+    kept = run.confidence >= threshold
+    return Abstention(
+        min_precision,
+        threshold,
+        deliver(run.right, kept),
+        deliver(run.right, kept, run.tiers == TIERS.index("tail")),
+    )
+
+
+def deliver(
+    right: NDArray[np.bool_], kept: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
+) -> Delivered:
+    """Count answers.  right, kept, among: (Q,)."""
+    asked = np.ones(len(right), bool) if among is None else among
+    answered = kept & asked
+    return Delivered(int(asked.sum()), int(answered.sum()), int((right & answered).sum()))
