@@ -4,9 +4,12 @@ Plain writes, because a full disk is then an error; a write through a memory map
 process instead.
 """
 
+import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import IndexFileError
+from evenplace.index.manifest import FileEntry
 from evenplace.photos.table import METADATA, Photos, Skipped
 
 
@@ -24,23 +28,55 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
 
 
 def write_blocks(
-    path: Path, blocks: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: DTypeLike
-) -> None:
-    """Write one .npy file from blocks of rows, in order."""
+    path: Path,
+    blocks: Iterable[NDArray[Any]],
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    *,
+    sync: bool = True,
+) -> FileEntry:
+    """Write one .npy file from blocks of rows, in order; each is hashed and written meanwhile.
+
+    sync: wait for the disk; else `sync_file` must follow.
+    """
     kind = np.dtype(dtype)
-    header = {"descr": kind.str, "fortran_order": False, "shape": shape}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": kind.str, "fortran_order": False, "shape": shape}
+    )
+    digest = hashlib.sha256(header.getvalue())
     written = 0
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+    with path.open("wb") as file, ThreadPoolExecutor(1) as writer:
+
+        def put(block: NDArray[Any]) -> None:
+            data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
+            digest.update(data)
+            file.write(data)
+
+        file.write(header.getvalue())
+        under_way: Future[None] | None = None
         for block in blocks:
-            file.write(np.ascontiguousarray(block, kind).data.cast("B") if block.size else b"")
+            if under_way is not None:
+                under_way.result()
+            under_way = writer.submit(put, block)
             written += len(block)
+        if under_way is not None:
+            under_way.result()
         file.flush()
-        os.fsync(file.fileno())
+        if sync:
+            os.fsync(file.fileno())
+        size = file.tell()
     if shape and written != shape[0]:
         raise IndexFileError(
             f"{written} rows came for {path.name}, {shape[0]} were announced; check the descriptors"
         )
+    return FileEntry(size, digest.hexdigest())
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the disk has what was written."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def map_array(path: Path) -> NDArray[Any]:

@@ -5,6 +5,7 @@ N photos · C places · D descriptor
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
-from evenplace.index.arrays import map_array, write_array, write_blocks, write_photos
+from evenplace.index.arrays import map_array, sync_file, write_array, write_blocks, write_photos
 from evenplace.index.impostors import EXACT, impostor_similarity, impostors_at_scale
 from evenplace.index.layout import Index, open_index
-from evenplace.index.manifest import Manifest, entries, writing
+from evenplace.index.manifest import FileEntry, Manifest, entries, writing
 from evenplace.index.polar import COUNT, SEED, draw_points, write_spectra
 from evenplace.index.scale import fit_scale, photo_spread
 from evenplace.index.tuning import build_coarse, made_up_queries
@@ -138,50 +139,51 @@ def write_bulk(folder: Path, bulk: Bulk, manifest: Manifest) -> None:
     numbered = np.where(bulk.labels < 0, len(bulk.places), bulk.labels)
     order = np.argsort(numbered, kind="stable")
     starts = np.searchsorted(numbered[order], np.arange(len(bulk.places) + 1)).astype(np.int64)
-    prototypes = _write_descriptors(target, bulk, order, numbered[order])
+    prototypes, entry = _write_descriptors(target, bulk, order, numbered[order])
     photos = bulk.photos[order]
     write_photos(target / "photos.arrow", photos)
     write_array(target / "starts.npy", starts)
     write_array(target / "prototypes.npy", prototypes)
     replace(bulk.places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
-    scale, tuning = _write_derived(target, manifest, photos, starts, prototypes)
+    with ThreadPoolExecutor(1) as disk:
+        settled = disk.submit(sync_file, target / "descriptors.npy")
+        scale, tuning = _write_derived(target, manifest, photos, starts, prototypes)
+        settled.result()
     replace(
         manifest,
         base=part,
         delta=None,
         scale=scale,
         tuning=tuning,
-        files=entries(folder, part),
+        files=entries(folder, part, {"descriptors.npy": entry}),
     ).write(folder)
 
 
-def _write_descriptors(target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows) -> Floats:
+def _write_descriptors(
+    target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows
+) -> tuple[Floats, FileEntry]:
     """Write the descriptors in the order of the places; the prototypes, given or averaged."""
     sums = None
     if bulk.prototypes is None:
-        sums = np.zeros((len(bulk.places) + 1, bulk.dim), np.float32)
+        sums = torch.zeros(len(bulk.places) + 1, bulk.dim)
+    labels = torch.from_numpy(sorted_labels)
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start in range(0, len(order), _BLOCK):
             rows = order[start : start + _BLOCK]
-            block = torch.from_numpy(bulk.read(_as_slice(rows))).float()
+            given = torch.from_numpy(bulk.read(_as_slice(rows)))
+            block = given.float()
             check_units(block, rows)
             if sums is not None:
-                _add_up(sums, sorted_labels[start : start + _BLOCK], block.numpy())
-            yield block.half().numpy()
+                sums.index_add_(0, labels[start : start + _BLOCK], block)
+            yield given.half().numpy()
 
-    write_blocks(target / "descriptors.npy", blocks(), (len(order), bulk.dim), np.float16)
+    shape = (len(order), bulk.dim)
+    entry = write_blocks(target / "descriptors.npy", blocks(), shape, np.float16, sync=False)
     if sums is None:
-        return np.asarray(bulk.prototypes, np.float32)
-    lengths = np.linalg.norm(sums[:-1], axis=1, keepdims=True)
-    means: Floats = sums[:-1] / np.maximum(lengths, 1e-12)
-    return means
-
-
-def _add_up(sums: Floats, labels: Rows, block: Floats) -> None:
-    """Add rows to the sums of their places.  labels: ascending."""
-    cuts = np.flatnonzero(np.diff(labels, prepend=-1))
-    sums[labels[cuts]] += np.add.reduceat(block, cuts)
+        return np.asarray(bulk.prototypes, np.float32), entry
+    means: Floats = torch.nn.functional.normalize(sums[:-1], dim=1, eps=1e-12).numpy()
+    return means, entry
 
 
 def _write_derived(

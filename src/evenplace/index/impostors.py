@@ -8,9 +8,7 @@ well-covered streets.
 N photos · C places · D descriptor · m look-alike places
 """
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +27,10 @@ Rows = NDArray[np.int64]
 APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048
-_FEW = 128  # photos of neighbouring places that share their look-alikes
-_PLACES, _PHOTOS = 6, 6  # look-alike places of a place, and photos read of each
+_FEW = 128  # photos that come later and share their look-alikes
+_TILE, _TILES = 16, 128  # photos of one place compared at once, and such tiles
+_PROBES = 8  # lists of places that are looked through
+_PLACES, _PHOTOS = 10, 3  # look-alike places of a place, and photos read of each
 
 
 def impostor_similarity(
@@ -65,28 +65,30 @@ def impostors_at_scale(
 ) -> Iterator[Floats]:
     """r against photos of the places that look alike, block by block in the order of the rows.
 
-    A place is compared with 6 photos of each of the 6 places that look most like it and lie
-    elsewhere; places beside each other share theirs.  What that misses makes r too small, by
-    little: the tests and the benchmark have figures.  All pairs of 2.8 million photos would be
-    6e15 products.
+    A place is compared with 3 photos of each of the 10 places that look most like it and lie
+    elsewhere.  What that misses makes r too small, by little: the tests and the benchmark have
+    figures.  All pairs of 2.8 million photos would be 6e15 products.
     """
     held = np.flatnonzero(np.diff(starts))
     centres = np.add.reduceat(positions[: starts[-1]], starts[held]) / np.diff(starts)[held, None]
-
-    def block(places: slice) -> Floats:
-        rows = slice(int(starts[held[places.start]]), int(starts[held[places.stop - 1] + 1]))
-        alike = _look_alikes(prototypes, held, centres, places, coarse)  # (places, m)
-        return _compare(descriptors, positions, rows, _some_photos(np.unique(alike), starts))
-
-    with ThreadPoolExecutor(os.cpu_count()) as workers:
-        yield from workers.map(block, _neighbouring(held, starts))
+    alike = _look_alikes(prototypes, held, centres, coarse)  # (places, m)
+    sizes = np.diff(starts)[held]
+    tiles = -(-sizes // _TILE)
+    whose = np.repeat(np.arange(len(held)), tiles)  # place of each tile
+    first = starts[held][whose] + _TILE * (
+        np.arange(len(whose)) - (np.cumsum(tiles) - tiles)[whose]
+    )
+    ends = starts[held + 1][whose]
+    spots = torch.from_numpy((positions - positions[0]).astype(np.float32))
+    for at in range(0, len(whose), _TILES):
+        part = slice(at, at + _TILES)
+        others = _some_photos(alike[whose[part]], starts)  # (tiles, others)
+        yield _compare_tiles(descriptors, spots, first[part], ends[part], others)
     if starts[-1] < len(descriptors):  # photos in no place: against an even sample of all
-        others = np.linspace(0, len(descriptors) - 1, min(len(descriptors), _BLOCK)).astype(
-            np.int64
-        )
-        for first in range(int(starts[-1]), len(descriptors), _BLOCK):
-            rows = slice(first, min(first + _BLOCK, len(descriptors)))
-            yield _compare(descriptors, positions, rows, others)
+        sample = np.linspace(0, len(descriptors) - 1, min(len(descriptors), _BLOCK))
+        for row in range(int(starts[-1]), len(descriptors), _BLOCK):
+            rows = slice(row, min(row + _BLOCK, len(descriptors)))
+            yield _compare(descriptors, positions, rows, sample.astype(np.int64))
 
 
 def impostors_of(
@@ -106,7 +108,7 @@ def impostors_of(
             alike = index.coarse.candidates(asked @ index.coarse.axes, n)
         else:
             alike = exact_pass(index.base_prototypes, held, asked, 1.0, n).places
-        others = _some_photos(np.unique(alike), base.starts)
+        others = np.unique(_some_photos(np.unique(alike)[None], base.starts))
         mine = torch.from_numpy(asked), torch.from_numpy(positions[first : first + _FEW])
         theirs = torch.from_numpy(base.descriptors[others]).float(), torch.from_numpy(spots[others])
         found[first : first + _FEW] = _similarity(*mine, *theirs, NEIGHBOURS, APART).numpy()
@@ -128,44 +130,92 @@ def _similarity(
 ) -> Tensor:
     cosines = mine @ theirs.T
     cosines.masked_fill_(torch.cdist(here, there) <= apart, -torch.inf)
-    best = cosines.topk(min(neighbours, cosines.shape[1]), dim=1).values
+    return _mean_of_best(cosines, neighbours)
+
+
+def _mean_of_best(cosines: Tensor, count: int) -> Tensor:
+    """Mean of the largest along the last axis, -inf left out; 0 where there is nothing else."""
+    best = cosines.topk(min(count, cosines.shape[-1]), dim=-1, sorted=False).values
     found = best.isfinite()
-    return best.where(found, 0.0).sum(dim=1) / found.sum(dim=1).clamp(min=1)
+    return best.where(found, 0.0).sum(dim=-1) / found.sum(dim=-1).clamp(min=1)
 
 
-def _neighbouring(held: Rows, starts: Rows) -> Iterator[slice]:
-    """Places side by side in the files, about 128 photos at a time."""
-    ends = starts[held + 1]
-    first = 0
-    while first < len(held):
-        last = int(np.searchsorted(ends, starts[held[first]] + _FEW, "right"))
-        last = max(last, first + 1)
-        yield slice(first, last)
-        first = last
+def _compare_tiles(
+    descriptors: NDArray[Any], spots: Tensor, first: Rows, ends: Rows, others: Rows
+) -> Floats:
+    """r of runs of up to 16 rows, each run against its own others.  others: (tiles, others)."""
+    others = np.sort(others, axis=1)
+    again = np.diff(others, axis=1, prepend=-1) == 0  # places of few photos name them twice
+    rows = first[:, None] + np.arange(_TILE)  # (tiles, 16)
+    there = torch.from_numpy(rows < ends[:, None])
+    low, high = int(first[0]), min(int(ends[-1]), int(first[-1]) + _TILE)
+    own = torch.from_numpy(np.minimum(rows, high - 1))
+    halves, chosen = torch.from_numpy(descriptors), torch.from_numpy(others)
+    mine = halves[low:high].float()[own - low]  # (tiles, 16, D)
+    theirs = halves.index_select(0, chosen.ravel()).float().view(*others.shape, -1)
+    cosines = torch.bmm(mine, theirs.transpose(1, 2))  # (tiles, 16, others)
+    gap = spots[own][:, :, None] - spots[chosen][:, None]
+    hidden = (gap.square().sum(dim=3) <= APART**2) | torch.from_numpy(again)[:, None]
+    best = _mean_of_best(cosines.masked_fill_(hidden, -torch.inf), NEIGHBOURS)
+    found: Floats = best[there].numpy()
+    return found
 
 
 def _look_alikes(
-    prototypes: Floats,
-    held: Rows,
-    centres: NDArray[np.float64],
-    places: slice,
-    coarse: Coarse | None,
+    prototypes: Floats, held: Rows, centres: NDArray[np.float64], coarse: Coarse | None
 ) -> Rows:
-    """The places most like each of some, those elsewhere first.  (places, m)."""
-    asked, n = np.array(prototypes[held[places]]), min(4 * _PLACES, len(held))
-    if coarse is not None:
-        found = coarse.candidates(asked @ coarse.axes, n)[:, : 4 * _PLACES]
-    else:
-        found = exact_pass(prototypes, held, asked, 1.0, n).places
-    at = np.searchsorted(held, found)
-    gap = np.linalg.norm(centres[at] - centres[places][:, None], axis=2)
-    nearest_last = np.argsort(gap <= APART, axis=1, kind="stable")[:, :_PLACES]
-    return np.take_along_axis(found, nearest_last, axis=1)
+    """The places most like each that holds photos, those elsewhere first.  (places, m)."""
+    n = min(4 * _PLACES, len(held))
+    search = None if coarse is None else _lists_of_places(prototypes, held, coarse)
+    parts = []
+    for start in range(0, len(held), _BLOCK):
+        asked = np.array(prototypes[held[start : start + _BLOCK]])
+        if search is None:
+            found = np.searchsorted(held, exact_pass(prototypes, held, asked, 1.0, n).places)
+        else:
+            found = search(asked, n)
+        gap = np.linalg.norm(centres[found] - centres[start : start + _BLOCK, None], axis=2)
+        nearest_last = np.argsort(gap <= APART, axis=1, kind="stable")[:, :_PLACES]
+        parts.append(held[np.take_along_axis(found, nearest_last, axis=1)])
+    return np.concatenate(parts)
+
+
+def _lists_of_places(
+    prototypes: Floats, held: Rows, coarse: Coarse
+) -> Callable[[Floats, int], Rows]:
+    """Nearest places along the axes of the codes, by a few of many lists.
+
+    The codes are made to be scanned whole, which for every place at once is quadratic.
+    """
+    import faiss
+
+    def reduced(rows: Floats) -> Floats:
+        short = (rows - coarse.mean) @ coarse.axes
+        length = np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
+        return np.asarray(short / length, np.float32)
+
+    parts = [prototypes[held[at : at + _BLOCK]] for at in range(0, len(held), _BLOCK)]
+    short = np.concatenate([reduced(part) for part in parts])
+    lists = faiss.IndexIVFFlat(
+        faiss.IndexFlatIP(short.shape[1]), short.shape[1], int(len(held) ** 0.5),
+        faiss.METRIC_INNER_PRODUCT,
+    )  # fmt: skip
+    lists.cp.niter, lists.cp.seed = 6, 0
+    lists.train(short[:: max(1, len(short) // (40 * lists.nlist))])
+    lists.add(short)
+    lists.nprobe = _PROBES
+
+    def search(asked: Floats, n: int) -> Rows:
+        found: Rows = lists.search(reduced(asked), n)[1]
+        near: Rows = np.where(found < 0, found[:, :1], found)  # lists may hold fewer than n
+        return near
+
+    return search
 
 
 def _some_photos(places: Rows, starts: Rows) -> Rows:
-    """Up to 6 photos of each place, spread over it."""
-    sizes = (starts[places + 1] - starts[places])[:, None]
-    steps = np.arange(_PHOTOS)[None]
-    rows = starts[places][:, None] + steps * np.maximum(sizes, 1) // _PHOTOS
-    return np.unique(rows)
+    """Three photos of each place, spread over it; of fewer, some twice.  (P, m) -> (P, 3 m)."""
+    sizes = (starts[places + 1] - starts[places])[..., None]
+    rows = starts[places][..., None] + np.arange(_PHOTOS) * np.maximum(sizes, 1) // _PHOTOS
+    chosen: Rows = rows.reshape(len(places), -1)
+    return chosen

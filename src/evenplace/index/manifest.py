@@ -101,12 +101,15 @@ class Manifest:
         return {name: e for name, e in self.files.items() if name.startswith(f"{part}/")}
 
 
-def entries(folder: Path, part: str) -> dict[str, FileEntry]:
-    """Hash what was written into index/part."""
-    return {
-        f"{part}/{file.name}": FileEntry(file.stat().st_size, checksum(file))
-        for file in sorted((folder / part).iterdir())
-    }
+def entries(
+    folder: Path, part: str, known: dict[str, FileEntry] | None = None
+) -> dict[str, FileEntry]:
+    """Hash what was written into index/part.  known: by file name, what was hashed on the way."""
+    found = {}
+    for file in sorted((folder / part).iterdir()):
+        entry = (known or {}).get(file.name)
+        found[f"{part}/{file.name}"] = entry or FileEntry(file.stat().st_size, checksum(file))
+    return found
 
 
 def checksum(path: Path) -> str:

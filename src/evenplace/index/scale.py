@@ -39,8 +39,8 @@ def fit_scale(descriptors: NDArray[Any], starts: Rows, prototypes: Floats, seed:
     scores = asked @ prototypes[rivals].T  # (V, rivals)
     scores[rivals[None] == places[:, None]] = -np.inf
     mine = np.einsum("vd,vd->v", asked, own)[:, None]
-    more = np.log(len(held) / len(rivals))  # each rival stands for so many
-    return float(SCALES[np.argmin([_surprise(s, mine, scores, more) for s in SCALES])])
+    more = float(np.log(len(held) / len(rivals)))  # each rival stands for so many
+    return float(SCALES[np.argmin([_surprise(float(s), mine, scores, more) for s in SCALES])])
 
 
 def _left_out(descriptors: NDArray[Any], starts: Rows, place: int, row: int) -> Floats:
