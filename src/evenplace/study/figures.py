@@ -98,8 +98,32 @@ def draw_stages(found: Findings) -> Figure:
     return figure
 
 
+@mpl.rc_context(STYLE)
+def draw_steps(found: Findings) -> Figure:
+    """R@1 in head and tail, a line for each system: for studies of many."""
+    count = len(found.outcomes)
+    figure = Figure(figsize=(7.2, 0.8 + 0.3 * count), layout="constrained")
+    axes: Any = figure.add_subplot()
+    at = np.arange(count)
+    for tier in ("tail", "head"):
+        parts = [one.joint.tier(tier).intervals[1] for one in found.outcomes]
+        mean, low, high = (
+            np.array([getattr(p, n) for p in parts]) for n in ("mean", "low", "high")
+        )
+        label = f"{tier}, {found.outcomes[0].joint.tier(tier).queries} queries"
+        axes.errorbar(mean, at, xerr=[mean - low, high - mean], fmt="o", ms=5, capsize=0,
+                      color=TIER_COLOURS[tier], label=label)  # fmt: skip
+    axes.set_yticks(at, [one.system.name for one in found.outcomes])
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_xlabel("R@1 within the radius, %")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+    return figure
+
+
 FIGURES: dict[str, Draw] = {
     "tiers": draw_tiers,
+    "steps": draw_steps,
     "lines": draw_lines,
     "areas": draw_areas,
     "precision-recall": draw_precision_recall,
@@ -108,6 +132,7 @@ FIGURES: dict[str, Draw] = {
     "stages": draw_stages,
 }
 CAPTIONS = {
+    "steps": "R@1 in head and tail; whiskers are 95 % intervals over spots.",
     "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
     "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
     "deviation over seeds.",

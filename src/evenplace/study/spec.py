@@ -53,6 +53,7 @@ class Study:
     figures: tuple[str, ...] = ("tiers",)
     note: str = ""  # what the paper has on this, and where it cannot be compared
     timed: int = 0  # queries asked one by one for the times
+    pairs: tuple[tuple[str, str], ...] = ()  # further comparisons: a system, and against whom
 
     def __post_init__(self) -> None:
         names = [system.name for system in self.systems]
@@ -67,6 +68,11 @@ class Study:
                     f"{system.name!r} is compared with {system.against!r}, which the study "
                     f"{self.name!r} does not have"
                 )
+
+        for pair in self.pairs:
+            for name in pair:
+                if name not in names:
+                    raise SettingError(f"the study {self.name!r} pairs {name!r}, which it lacks")
 
     def baseline(self, system: System) -> str:
         """Whom a system is compared with."""
