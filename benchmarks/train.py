@@ -107,9 +107,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--check", action="store_true")
     wanted = parser.parse_args()
-    dapr = read_recipe("dapr-m")
-    pairs = with_loss(replace(read_recipe("salad-small"), network=dapr.network), "low-visit-bias")
-    frozen = replace(dapr, network=replace(dapr.network, layer=6, cut=7), name="all frozen")
+    recommended, usual = read_recipe("dapr-m"), read_recipe("cosface")
+    dapr = replace(recommended, network=usual.network)  # a step that trains the last two stages
+    pairs = with_loss(replace(read_recipe("salad-small"), network=usual.network), "low-visit-bias")
     lines = ["| | ms or s | beside | |", "|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as name:
         photos = draw(Path(name), wanted.photos)
@@ -122,12 +122,12 @@ def main() -> int:
                 f"{spent / whole:.1%} |"
             )
         gains = []
-        for recipe in (dapr, frozen):
+        for recipe in (recommended, usual):
             cached, fresh = epochs(recipe, photos, Path(name), wanted.rounds)
             gains.append(fresh / cached)
-            trains = "projection" if recipe is frozen else "last two stages and projection"
+            trains = "projection" if recipe is recommended else "last two stages and projection"
             lines.append(
-                f"| cached epoch, {trains} train | {cached:.2f} s | from files {fresh:.2f} s | "
+                f"| cached epoch of {recipe.name}, {trains} train | {cached:.2f} s | from files {fresh:.2f} s | "
                 f"{fresh / cached:.1f} times |"
             )
     head = f"`python {' '.join(sys.argv)}`, {datetime.date.today()}, seed 0, "
@@ -136,7 +136,7 @@ def main() -> int:
     text = "\n".join(["# Training", "", head, "", *lines]) + "\n"
     print(text)
     RESULTS.write_text(text)
-    return int(wanted.check and (max(shares) > 0.05 or max(gains) < 10))
+    return int(wanted.check and (max(shares) > 0.05 or gains[0] < 10))
 
 
 if __name__ == "__main__":
