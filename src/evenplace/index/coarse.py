@@ -122,10 +122,15 @@ class Coarse:
 
 
 def refined(queries: Floats, prototypes: Floats, places: Rows) -> Tensor:
-    """Scores of each query with the prototypes of its places.  (Q, R) -> (Q, R)."""
-    rows = torch.from_numpy(prototypes).index_select(0, torch.from_numpy(places.ravel()))
-    scores: Tensor = torch.bmm(rows.view(*places.shape, -1), torch.from_numpy(queries)[:, :, None])
-    return scores[:, :, 0]
+    """Scores of each query with the prototypes of its places.  (Q, R) -> (Q, R).
+
+    Query by query, so that what was read is still in the processor's cache when compared.
+    """
+    whole, asked, which = (torch.from_numpy(part) for part in (prototypes, queries, places))
+    scores = torch.empty(places.shape)
+    for query in range(len(queries)):
+        torch.mv(whole.index_select(0, which[query]), asked[query], out=scores[query])
+    return scores
 
 
 def fit_coarse(

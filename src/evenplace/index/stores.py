@@ -16,8 +16,9 @@ from evenplace.index.layout import Index, Segment
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-_CHUNK = 8192  # photos gathered at a time
-_RESIDENT = 512 << 20  # bytes of mapped descriptors after which their pages are given back
+_CHUNK = 8192  # photos of a whole database compared at a time
+_GATHERED = 512  # candidates gathered at a time: what the processor's cache holds
+_RESIDENT = 48 << 20  # bytes read after which pages are given back; many more were mapped
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class EmbeddedStore:
     """The memory-mapped files of an index.
 
     Pages that queries touched count as this process's memory until the system needs it; they
-    are given back every 512 MB, so that a long-running process stays small.  The page cache
+    are given back every 48 MB, so that a long-running process stays small.  The page cache
     keeps them, and the next query finds them there.
     """
 
@@ -64,7 +65,7 @@ class EmbeddedStore:
         cosines = np.empty(len(rows), np.float32)
         query = 0
         while query < len(queries):
-            after = int(np.searchsorted(cuts, cuts[query] + _CHUNK, "right")) - 1
+            after = int(np.searchsorted(cuts, cuts[query] + _GATHERED, "right")) - 1
             after = min(max(after, query + 1), len(queries))
             vectors = self.index.vectors(rows[cuts[query] : cuts[after]])
             for one in range(query, after):
