@@ -127,8 +127,8 @@ def main() -> int:
             gains.append(fresh / cached)
             trains = "projection" if recipe is recommended else "last two stages and projection"
             lines.append(
-                f"| cached epoch of {recipe.name}, {trains} train | {cached:.2f} s | from files {fresh:.2f} s | "
-                f"{fresh / cached:.1f} times |"
+                f"| cached epoch of {recipe.name}, {trains} train | {cached:.2f} s | "
+                f"from files {fresh:.2f} s | {fresh / cached:.1f} times |"
             )
     head = f"`python {' '.join(sys.argv)}`, {datetime.date.today()}, seed 0, "
     head += f"{torch.get_num_threads()} threads, torch {torch.__version__}, "
