@@ -34,10 +34,11 @@ from evenplace.search.pools import Pool, Ranking
 from evenplace.search.rerank import L2, Fused, Searched
 from evenplace.training.loop import train
 from evenplace.training.recipe import Recipe
+from evenplace.training.specs import SearchSpec
 from evenplace.training.validation import without
 
 Ints = NDArray[np.int64]
-RADIUS, TURN = 25.0, 45.0
+RADIUS = 25.0
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _learn(folds: list[_Fold], recipe: Recipe) -> Tuned:
     spec = recipe.search
     fused = None
     if spec.rerank == "fused":
-        fused = fit_fused([one for fold in folds for one in _evidence(fold, spec.shortlist)])
+        fused = fit_fused([one for fold in folds for one in _evidence(fold, spec)])
     raw, right = [], []
     for fold in folds:
         engine = Search(
@@ -157,7 +158,7 @@ def _learn(folds: list[_Fold], recipe: Recipe) -> Tuned:
         )
         found = engine.search(fold.descriptors, k=1)
         raw.append(found.confidence)
-        right.append(_right(fold, np.arange(len(found)), found.rows[:, 0]))
+        right.append(_right(fold, np.arange(len(found)), found.rows[:, 0], spec.heading))
     curve = fit_calibration(
         np.concatenate(raw),
         np.concatenate(right),
@@ -167,10 +168,10 @@ def _learn(folds: list[_Fold], recipe: Recipe) -> Tuned:
     return Tuned(curve, fused)
 
 
-def _evidence(fold: _Fold, shortlist: int) -> list[Evidence]:
+def _evidence(fold: _Fold, spec: SearchSpec) -> list[Evidence]:
     """What the fused score would weigh for each photo that asks."""
     memory = _Remember()
-    Search(fold.index, shortlist=shortlist, rerank=memory).search(fold.descriptors, k=1)
+    Search(fold.index, shortlist=spec.shortlist, rerank=memory).search(fold.descriptors, k=1)
     impostors, sizes = fold.index.impostors, fold.index.sizes
     return [
         Evidence(
@@ -178,7 +179,7 @@ def _evidence(fold: _Fold, shortlist: int) -> list[Evidence]:
             np.asarray(impostors[pool.rows], np.float32),
             pool.log_posterior,
             np.log(np.maximum(sizes[pool.places], 1)).astype(np.float32),
-            _right(fold, np.full(len(pool), query), pool.rows),
+            _right(fold, np.full(len(pool), query), pool.rows, spec.heading),
         )
         for query, pool in enumerate(memory.pools)
     ]
@@ -198,16 +199,13 @@ class _Remember:
         return L2().rank(pool)
 
 
-def _right(fold: _Fold, asked: Ints, rows: Ints) -> NDArray[np.bool_]:
-    """Right is near and, where both photos say which way they look, the same way.
-
-    Strict on purpose: whoever counts a photo of the other side of the street as right gets more
-    precision than was asked for, never less.
-    """
+def _right(fold: _Fold, asked: Ints, rows: Ints, heading: float) -> NDArray[np.bool_]:
+    """Right is near and, if `heading` is given, looking the same way where both photos say."""
     queries, found = fold.queries, fold.index.photos[np.maximum(rows, 0)]
     gap = found.positions - queries.positions[asked]
-    turn = np.abs(found.heading - queries.heading[asked]) % 360
     right: NDArray[np.bool_] = np.hypot(gap[:, 0], gap[:, 1]) <= RADIUS
     right &= (found.zone == queries.zone[asked]) & (rows >= 0)
-    right &= ~(np.minimum(turn, 360 - turn) > TURN)  # unknown headings are nan and pass
+    if heading:
+        turn = np.abs(found.heading - queries.heading[asked]) % 360
+        right &= ~(np.minimum(turn, 360 - turn) > heading)  # unknown headings are nan and pass
     return right
