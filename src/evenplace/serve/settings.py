@@ -29,7 +29,7 @@ class Limits:
 class Batching:
     """How photos are gathered: at most `photos` of them, for at most `window_ms`."""
 
-    photos: int = 8  # on a CPU more than eight no longer fit the cache
+    photos: int = 8  # as many as extraction takes on a CPU (`models.describe`)
     window_ms: float = 4.0
     decoders: int = field(default_factory=lambda: max(2, min(8, os.cpu_count() or 2)))
 

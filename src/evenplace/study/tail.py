@@ -51,6 +51,17 @@ def tail() -> Study:
     )  # fmt: skip
 
 
+def abstention() -> Study:
+    """What a requested precision delivers, learned from the training photos alone."""
+    return Study(
+        "abstention",
+        "Does an answer that is given when 95 % are to be right keep that promise?",
+        (System("recommended", OURS),),
+        tables=("recall", "abstention", "confidence"),
+        figures=("reliability", "precision-recall"),
+    )
+
+
 def rewards() -> Study:
     """What training rewards, everything else as recommended: ranked by L2, nothing held out."""
     losses: dict[str, dict[str, Any]] = {
