@@ -11,7 +11,7 @@ import pytest
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
 from evenplace.run import run_recipe
-from evenplace.search.calibration import Calibration, fit_calibration
+from evenplace.search.calibration import Calibration
 from evenplace.study import (
     STUDIES,
     Findings,
@@ -20,6 +20,7 @@ from evenplace.study import (
     find_study,
     read_splits,
     run_study,
+    tables,
     write_findings,
 )
 from evenplace.study.tables import TABLES, abstention_table, recall_by_area, spread
@@ -129,22 +130,29 @@ def test_development_never_sees_the_test_queries(folder: Path, tmp_path: Path) -
 
 
 def test_abstention_keeps_what_the_learned_threshold_lets_through(
-    found: Findings, tmp_path: Path
+    found: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = found.of("fused")
+    monkeypatch.setattr(tables, "WANTED", (0.5,))
     assert "No system here" in abstention_table(found)
-    part, run = one.parts[0], tmp_path / "run"
+    one, run = found.of("fused"), tmp_path / "run"
+    part = one.parts[0]
     shutil.copytree(one.runs[0], run)
-    right, sure = part.predictions.right, part.predictions.confidence
+    sure = np.linspace(0.4, 1.0, len(part.predictions.right), dtype=np.float32)
+    part = replace(part, predictions=replace(part.predictions, confidence=sure))
+    right, half = part.predictions.right, sure >= 0.7  # on validation, the surer half was right
     spec = run_recipe(run).search
-    fit_calibration(sure, right, rerank=spec.rerank, confidence=spec.confidence).write(
-        run / "calibration.json"
+    learned = Calibration(
+        0, 1, 1, 0, tuple(sure.tolist()), tuple(half.tolist()), spec.rerank, spec.confidence
     )
+    learned.write(run / "calibration.json")
     alone = replace(one, parts=(part,), runs=(run,), joint=part)
     text = abstention_table(replace(found, outcomes=(alone,)))
-    kept = sure >= Calibration.read(run / "calibration.json").threshold(0.9)
-    assert f"({int(right[kept].sum())} of {int(kept.sum())})" in text or not kept.any()
-    assert text.count("| fused |") == 2
+    kept = sure >= learned.threshold(0.5)
+    assert 0 < kept.sum() < len(kept)
+    assert (
+        f"| 50% | {100 * right[kept].mean():.1f} % right ({right[kept].sum()} of {kept.sum()})"
+        in text
+    )
 
 
 def test_a_folder_with_queries_is_taken_as_it_is(tmp_path: Path) -> None:
