@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenplace.errors import RunError
+from evenplace.errors import RunError, SettingError
+from evenplace.index import index_descriptors
 from evenplace.photos import Photos, read_photos
+from evenplace.places import Grid
 from evenplace.run import (
     evaluate_run,
     index_run,
@@ -15,10 +17,10 @@ from evenplace.run import (
     open_engine,
     train_run,
 )
-from evenplace.search.calibration import Calibration
+from evenplace.search.calibration import Rehearsal
 from evenplace.search.rerank import Fused
 from evenplace.training.recipe import Recipe, read_recipe
-from evenplace.tune import deal, read_fused
+from evenplace.tune import Fold, deal, on_other_days, read_fused
 from tests.drawn import draw_photos, photos_at
 
 
@@ -53,9 +55,11 @@ def test_folds_hold_every_photo_out_once_and_spots_together() -> None:
 def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
     run: Path, town: Photos
 ) -> None:
-    curve = Calibration.read(run / "calibration.json")
+    answers = Rehearsal.read(run / "calibration.json")
+    curve = answers.calibrate()
     assert len(curve.right) == len(town)
     assert 0 < sum(curve.right) <= len(town)
+    assert sum(answers.calibrate(radius=5.0).right) < sum(curve.right)
     assert read_fused(run / "fused.json").scale != Fused().scale
     assert not (run / "folds").exists()
 
@@ -64,7 +68,12 @@ def test_an_engine_uses_what_was_learned(run: Path) -> None:
     engine, learned = open_engine(run), read_fused(run / "fused.json")
     assert isinstance(engine.rule, Fused)
     assert engine.rule.scale == learned.scale
-    assert engine.calibration == Calibration.read(run / "calibration.json")
+    answers = Rehearsal.read(run / "calibration.json")
+    assert engine.calibration == answers.calibrate()
+    assert not engine.facing
+    strict = open_engine(run, radius=10.0, heading=30.0)
+    assert strict.calibration == answers.calibrate(10.0, 30.0)
+    assert strict.facing
 
 
 def test_a_calibration_is_left_out_where_it_does_not_hold(run: Path) -> None:
@@ -96,8 +105,49 @@ def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
 ) -> None:
     scores = evaluate_run(run, town[np.arange(40)], out=run.parent)
     judged = judge_abstention(run, scores, 0.6)
-    least = Calibration.read(run / "calibration.json").threshold(0.6)
+    least = Rehearsal.read(run / "calibration.json").calibrate().threshold(0.6)
     kept = scores.predictions.confidence >= least
     assert judged.overall.answered == int(kept.sum())
     assert judged.overall.right == int((scores.predictions.right & kept).sum())
     assert (run / "abstention.json").exists()
+
+
+def test_a_precision_is_not_promised_for_a_ranking_that_was_not_rehearsed(
+    run: Path, town: Photos
+) -> None:
+    scores = evaluate_run(run, town[np.arange(20)], out=run.parent, rerank="l2")
+    with pytest.raises(SettingError, match="needs a calibration"):
+        judge_abstention(run, scores, 0.6, rerank="l2")
+
+
+def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
+    """The database photos face one way each; queries look like all of them."""
+    directions = np.eye(8, dtype=np.float32)[np.arange(len(database)) % 8]
+    asked = np.full((len(queries), 8), 8**-0.5, np.float32)
+    places = Grid(20.0).partition(database)
+    return Fold(index_descriptors(directions, database, places, folder), queries, asked)
+
+
+def taken(days: list[str], spots: list[float]) -> Photos:
+    at = np.array(spots)
+    return Photos.from_arrays(east=at, north=at * 0, time=np.array(days, "datetime64[s]"))
+
+
+def test_photos_do_not_see_those_of_their_own_day(tmp_path: Path) -> None:
+    monday, friday = "2024-05-06T09:00", "2024-05-10T09:00"
+    database = taken([monday, friday, monday], [0.0, 1.0, 500.0])
+    later = "2024-05-06T18:00"
+    queries = taken([later, friday, later], [2.0, 3.0, 501.0])
+    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
+    assert fold.queries.east.tolist() == [2.0, 3.0]  # 501 has no match but of its own day
+    east = fold.index.photos.east
+    hidden = [sorted(east[rows].tolist()) for rows in fold.hidden or ()]
+    assert hidden == [[0.0, 500.0], [1.0]]
+
+
+@pytest.mark.parametrize("day", ["2024-05-06", "NaT"])
+def test_a_database_of_one_day_hides_nothing(day: str, tmp_path: Path) -> None:
+    database, queries = taken([day] * 3, [0.0, 1.0, 500.0]), taken([day] * 2, [2.0, 501.0])
+    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
+    assert len(fold.queries) == 2
+    assert not any(len(rows) for rows in fold.hidden or ())

@@ -38,7 +38,7 @@ from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
-from evenplace.search.calibration import Calibration
+from evenplace.search.calibration import Rehearsal
 from evenplace.training.devices import choose_device
 from evenplace.training.distributed import Ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
@@ -206,7 +206,7 @@ def evaluate_run(
 
     They go into the run, or to `out` where one run is asked in several ways.
     """
-    engine = open_engine(run, **changes)
+    engine = open_engine(run, radius=radius, heading=heading, **changes)
     found = evaluate(
         engine,
         queries,
@@ -221,9 +221,19 @@ def evaluate_run(
     return found
 
 
-def judge_abstention(run: Path, found: Scores, min_precision: float) -> Abstention:
-    """What the run delivers when a precision is asked for; keeps run/abstention.json."""
-    least = open_engine(run, min_precision=min_precision).least
+def judge_abstention(run: Path, found: Scores, min_precision: float, **changes: Any) -> Abstention:
+    """What the run delivers when a precision is asked for; keeps run/abstention.json.
+
+    changes: the settings of the engine that found the answers.
+    """
+    truth = found.truth
+    least = open_engine(
+        run,
+        radius=truth.radius,
+        heading=truth.heading,
+        min_precision=min_precision,
+        **changes,
+    ).least
     judged = abstain(found.predictions, min_precision, least)
     with whole_file(run / "abstention.json", RunError) as draft:
         draft.write_text(json.dumps(judged.as_dict(), indent=1))
@@ -237,20 +247,26 @@ def write_scores(found: Scores, folder: Path) -> None:
     found.predictions.write(folder / "predictions.parquet")
 
 
-def open_engine(run: Path, **changes: Any) -> Search:
-    """Open a run for questions with its recipe's search settings, some of them changed."""
+def open_engine(
+    run: Path, *, radius: float = 25.0, heading: float | None = None, **changes: Any
+) -> Search:
+    """Open a run for questions with its recipe's search settings, some of them changed.
+
+    radius, heading: what makes an answer right, for its confidence to be that probability.
+    """
     spec = run_recipe(run).search
     settings: dict[str, Any] = {
         "shortlist": spec.shortlist,
         "rerank": spec.rerank,
         "confidence": spec.confidence,
         "exact": spec.exact,
+        "facing": heading is not None,
     }
     settings |= changes
     if (run / "calibration.json").exists():
-        learned = Calibration.read(run / "calibration.json")
-        if learned.fits(settings["rerank"], settings["confidence"]):
-            settings = {"calibration": learned} | settings
+        rehearsed = Rehearsal.read(run / "calibration.json")
+        if rehearsed.fits(settings["rerank"], settings["confidence"]):
+            settings = {"calibration": rehearsed.calibrate(radius, heading)} | settings
     if "calibration" not in settings and settings["confidence"] == "evidence":
         settings["confidence"] = "mass"  # log odds that nobody has calibrated
     if settings["rerank"] == "fused" and (run / "fused.json").exists():

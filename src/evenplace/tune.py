@@ -2,8 +2,10 @@
 
 The photos are dealt by position into folds.  Each fold asks a model that was trained without it,
 in a database without it, so its photos are what real queries are: taken at spots nobody has seen.
-Their answers fit the fused score (`search.fusion`) and the curve from confidence to probability
-(`search.calibration`).  With the trunk's cache a fold costs seconds.
+Where most spots were photographed on several days, a photo does not see those of its own day
+either: tomorrow's query will have another light and other cars.  The answers fit the fused score
+(`search.fusion`) and are kept for calibration (`search.calibration`).  With the trunk's cache a
+fold costs seconds.
 
     N photos · K folds
 """
@@ -19,16 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError
+from evenplace.evaluation import Truth
 from evenplace.index import Index, index_descriptors
 from evenplace.index.build import describe_database
 from evenplace.models.describe import Progress
 from evenplace.models.network import build_network
 from evenplace.photos.files import whole_file
+from evenplace.photos.nearby import turn
 from evenplace.photos.splits import spots_of
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.search import Search
-from evenplace.search.calibration import Calibration, fit_calibration
+from evenplace.search.calibration import Rehearsal
 from evenplace.search.fusion import Evidence, fit_fused
 from evenplace.search.pools import Pool, Ranking
 from evenplace.search.rerank import L2, Fused, Searched
@@ -38,18 +42,20 @@ from evenplace.training.specs import SearchSpec
 from evenplace.training.validation import without
 
 Ints = NDArray[np.int64]
-RADIUS = 25.0
+_RIGHT = Truth()
+_UNKNOWN = -(2**40)  # no day of ours
+_NOWHERE = 1e6  # metres off, of no answer
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What the folds taught: the fused score's weights if that is the rule, and the curve."""
+    """What the folds taught: the fused score's weights if that is the rule, and the answers."""
 
-    calibration: Calibration
+    rehearsal: Rehearsal
     fused: Fused | None
 
     def write(self, run: Path) -> None:
-        self.calibration.write(run / "calibration.json")
+        self.rehearsal.write(run / "calibration.json")
         if self.fused is not None:
             weights = {name: getattr(self.fused, name) for name in _WEIGHTS}
             with whole_file(run / "fused.json", RunError) as draft:
@@ -68,12 +74,13 @@ def read_fused(path: Path) -> Fused:
 
 
 @dataclass(frozen=True)
-class _Fold:
+class Fold:
     """Photos that ask, and an index of the others by a model that has not seen them."""
 
     index: Index
     queries: Photos
     descriptors: NDArray[np.float32]
+    hidden: list[Ints] | None = None  # rows of the index that each must not see
 
 
 def tune_search(
@@ -98,7 +105,7 @@ def tune_search(
             show = announce(f"fold {number + 1} of {spec.folds}") if announce else None
             home = folder / f"fold-{number}"
             folds.append(_fold(photos, fewer, rows, recipe, home, cache_folder, show, device))
-    tuned = _learn(folds, recipe) if folds else None
+    tuned = _learn(on_other_days(folds), recipe.search) if folds else None
     shutil.rmtree(folder, ignore_errors=True)
     return tuned
 
@@ -120,7 +127,7 @@ def _fold(
     cache_folder: Path,
     progress: Progress | None,
     device: str,
-) -> _Fold:
+) -> Fold:
     """Train on the other folds and index them."""
     plain = replace(recipe, training=replace(recipe.training, validation=0.0))
     network = build_network(recipe.network)
@@ -140,46 +147,90 @@ def _fold(
         prototypes=network.classifiers.joint().detach().numpy(),
         scale=network.scale,
     )
-    return _Fold(index, photos[described.rows[held]], described.descriptors[held])
+    return Fold(index, photos[described.rows[held]], described.descriptors[held])
 
 
-def _learn(folds: list[_Fold], recipe: Recipe) -> Tuned:
-    spec = recipe.search
+def on_other_days(folds: list[Fold]) -> list[Fold]:
+    """Hide from each photo those of its own day, if most have a match of another day.
+
+    Photos that would lose their last match ask nothing.
+    """
+    chosen = [_matched(fold) for fold in folds]
+    if sum(map(np.sum, chosen)) < 0.5 * sum(map(len, chosen)):
+        return folds
+    return [_hidden(fold, np.flatnonzero(kept)) for fold, kept in zip(folds, chosen, strict=True)]
+
+
+def _matched(fold: Fold) -> NDArray[np.bool_]:
+    """Which photos that ask have a match of another day, or none of any day."""
+    asked_on, taken_on = _days(fold)
+    near = _RIGHT.positives(fold.queries, fold.index.photos)
+    asked = np.repeat(np.arange(len(fold.queries)), near.counts)
+    another = asked[taken_on[near.rows] != asked_on[asked]]
+    matches = np.bincount(another, minlength=len(fold.queries))
+    return np.asarray((matches > 0) | (near.counts == 0))
+
+
+def _hidden(fold: Fold, kept: Ints) -> Fold:
+    asked_on, taken_on = _days(fold)
+    rows = {day: np.flatnonzero(taken_on == day) for day in np.unique(asked_on[kept])}
+    hidden = [rows[day] for day in asked_on[kept]]
+    return Fold(fold.index, fold.queries[kept], fold.descriptors[kept], hidden)
+
+
+def _days(fold: Fold) -> tuple[Ints, Ints]:
+    """Days on which the photos that ask, and those asked about, were taken; unknown are apart."""
+    asked, taken = (
+        photos.time.astype("datetime64[D]") for photos in (fold.queries, fold.index.photos)
+    )
+    days = [np.where(np.isnat(day), _UNKNOWN, day.astype(np.int64)) for day in (asked, taken)]
+    return days[0] - (days[0] == _UNKNOWN), days[1]
+
+
+def _learn(folds: list[Fold], spec: SearchSpec) -> Tuned:
     fused = None
     if spec.rerank == "fused":
         fused = fit_fused([one for fold in folds for one in _evidence(fold, spec)])
-    raw, right = [], []
-    for fold in folds:
+    parts = [_rehearse(fold, spec, fused or spec.rerank) for fold in folds]
+    confidence, facing, metres, degrees = np.concatenate(parts, axis=1).tolist()
+    answers = (tuple(confidence), tuple(facing), tuple(metres), tuple(degrees))
+    return Tuned(Rehearsal(*answers, spec.rerank, spec.confidence), fused)
+
+
+def _rehearse(fold: Fold, spec: SearchSpec, rule: str | Fused) -> NDArray[np.float64]:
+    """Confidence, confidence where headings matter, metres and degrees off.  (4, V)."""
+    rows, sure = np.empty(0, np.int64), []
+    for facing in (False, True):
         engine = Search(
             fold.index,
             shortlist=spec.shortlist,
-            rerank=fused or spec.rerank,
+            rerank=rule,
             confidence=spec.confidence,
+            facing=facing,
         )
-        found = engine.search(fold.descriptors, k=1)
-        raw.append(found.confidence)
-        right.append(_right(fold, np.arange(len(found)), found.rows[:, 0], spec.heading))
-    curve = fit_calibration(
-        np.concatenate(raw),
-        np.concatenate(right),
-        rerank=spec.rerank,
-        confidence=spec.confidence,
-    )
-    return Tuned(curve, fused)
+        found = engine.search(fold.descriptors, k=1, without=fold.hidden)
+        rows = found.rows[:, 0]
+        sure.append(found.confidence)
+    answer = fold.index.photos[np.maximum(rows, 0)]
+    metres = np.linalg.norm(answer.positions - fold.queries.positions, axis=1)
+    metres[(rows < 0) | (answer.zone != fold.queries.zone)] = _NOWHERE
+    degrees = np.nan_to_num(turn(answer.heading, fold.queries.heading))
+    return np.stack([*sure, metres, degrees]).astype(np.float64)
 
 
-def _evidence(fold: _Fold, spec: SearchSpec) -> list[Evidence]:
+def _evidence(fold: Fold, spec: SearchSpec) -> list[Evidence]:
     """What the fused score would weigh for each photo that asks."""
     memory = _Remember()
-    Search(fold.index, shortlist=spec.shortlist, rerank=memory).search(fold.descriptors, k=1)
-    impostors, sizes = fold.index.impostors, fold.index.sizes
+    engine = Search(fold.index, shortlist=spec.shortlist, rerank=memory)
+    engine.search(fold.descriptors, k=1, without=fold.hidden)
+    impostors, sizes, photos = fold.index.impostors, fold.index.sizes, fold.index.photos
     return [
         Evidence(
             pool.cosines,
             np.asarray(impostors[pool.rows], np.float32),
             pool.log_posterior,
             np.log(np.maximum(sizes[pool.places], 1)).astype(np.float32),
-            _right(fold, np.full(len(pool), query), pool.rows, spec.heading),
+            _RIGHT.right(fold.queries, photos, np.full(len(pool), query), pool.rows),
         )
         for query, pool in enumerate(memory.pools)
     ]
@@ -197,15 +248,3 @@ class _Remember:
     def rank(self, pool: Pool) -> Ranking:
         self.pools.append(pool)
         return L2().rank(pool)
-
-
-def _right(fold: _Fold, asked: Ints, rows: Ints, heading: float) -> NDArray[np.bool_]:
-    """Right is near and, if `heading` is given, looking the same way where both photos say."""
-    queries, found = fold.queries, fold.index.photos[np.maximum(rows, 0)]
-    gap = found.positions - queries.positions[asked]
-    right: NDArray[np.bool_] = np.hypot(gap[:, 0], gap[:, 1]) <= RADIUS
-    right &= (found.zone == queries.zone[asked]) & (rows >= 0)
-    if heading:
-        turn = np.abs(found.heading - queries.heading[asked]) % 360
-        right &= ~(np.minimum(turn, 360 - turn) > heading)  # unknown headings are nan and pass
-    return right

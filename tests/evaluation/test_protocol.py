@@ -18,10 +18,11 @@ from evenplace.evaluation.protocol import read_test
 from evenplace.evaluation.ranking import average_precisions
 from evenplace.evaluation.sources import SOURCES
 from evenplace.evaluation.textfiles import read_texts, write_texts
-from evenplace.evaluation.truth import Truth, turn
+from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import interval, mcnemar
 from evenplace.index import index_descriptors
 from evenplace.photos import Photos
+from evenplace.photos.nearby import turn
 from evenplace.photos.protocols import PROTOCOLS, Protocol
 from evenplace.places import Grid
 from evenplace.search import Search

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
-from evenplace.search.calibration import Calibration, fit_calibration
+from evenplace.search.calibration import Rehearsal, fit_calibration
+from tests.drawn import rehearsed
 
 
 def drawn(count: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -90,16 +91,28 @@ def test_nothing_to_learn_from_is_refused() -> None:
         fit_calibration(np.empty(0, np.float32), np.empty(0, bool))
 
 
-def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
-    curve = fit_calibration(*drawn(100, 7), rerank="fused", confidence="evidence")
-    curve.write(tmp_path / "calibration.json")
-    again = Calibration.read(tmp_path / "calibration.json")
-    assert again == curve
+def test_a_rehearsal_is_read_as_it_was_written(tmp_path: Path) -> None:
+    answers = rehearsed(*drawn(100, 7), "fused", "evidence")
+    answers.write(tmp_path / "calibration.json")
+    again = Rehearsal.read(tmp_path / "calibration.json")
+    assert again == answers
     assert again.fits("fused", "evidence")
     assert not again.fits("l2", "evidence")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "calibration.json").write_text("{}")
-    with pytest.raises(RunError, match="no calibration"):
-        Calibration.read(tmp_path / "calibration.json")
+def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
+    sure = tuple(np.linspace(0, 1, 60).tolist())
+    turned = tuple(np.linspace(1, 2, 60).tolist())
+    metres, degrees = (5.0,) * 20 + (20.0,) * 20 + (300.0,) * 20, (0.0, 90.0) * 30
+    answers = Rehearsal(sure, turned, metres, degrees, "fused", "evidence")
+    assert sum(answers.calibrate().right) == 40
+    assert sum(answers.calibrate(10.0).right) == 20
+    assert sum(answers.calibrate(10.0, 45.0).right) == 10
+    assert answers.calibrate(heading=45.0).centre == pytest.approx(np.mean(turned), abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "calibration.json").write_text(text)
+    with pytest.raises(RunError, match=r"no rehearsal .*train the run again"):
+        Rehearsal.read(tmp_path / "calibration.json")

@@ -17,10 +17,9 @@ from fastapi.testclient import TestClient
 
 from evenplace.photos import read_photos
 from evenplace.run import index_foreign, open_engine, run_recipe
-from evenplace.search.calibration import fit_calibration
 from evenplace.serve.app import create_app
 from evenplace.serve.settings import Settings
-from tests.drawn import draw_photos
+from tests.drawn import draw_photos, rehearsed
 
 HOME = "http://127.0.0.1"
 Serve = Callable[..., AbstractContextManager[TestClient]]
@@ -44,8 +43,7 @@ def make_run(run: Path, database: Path) -> None:
     sure = np.linspace(0, 1, 200, dtype=np.float32)
     right = np.random.default_rng(0).uniform(size=200) < sure
     spec = run_recipe(run).search
-    learned = fit_calibration(sure, right, rerank=spec.rerank, confidence=spec.confidence)
-    learned.write(run / "calibration.json")
+    rehearsed(sure, right, spec.rerank, spec.confidence).write(run / "calibration.json")
 
 
 @pytest.fixture(scope="session")

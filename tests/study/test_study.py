@@ -11,7 +11,6 @@ import pytest
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
 from evenplace.run import run_recipe
-from evenplace.search.calibration import Calibration
 from evenplace.study import (
     STUDIES,
     Findings,
@@ -25,7 +24,7 @@ from evenplace.study import (
 )
 from evenplace.study.tables import TABLES, abstention_table, recall_by_area, spread
 from evenplace.training.recipe import find_recipe
-from tests.drawn import draw_photos
+from tests.drawn import draw_photos, rehearsed
 
 TINY = ("epochs=1", "image_size=64", "cut=9", "dim=16", "views=1", "folds=0")
 
@@ -137,14 +136,14 @@ def test_abstention_keeps_what_the_learned_threshold_lets_through(
     one, run = found.of("fused"), tmp_path / "run"
     part = one.parts[0]
     shutil.copytree(one.runs[0], run)
-    sure = np.linspace(0.4, 1.0, len(part.predictions.right), dtype=np.float32)
-    part = replace(part, predictions=replace(part.predictions, confidence=sure))
-    right, half = part.predictions.right, sure >= 0.7  # on validation, the surer half was right
-    spec = run_recipe(run).search
-    learned = Calibration(
-        0, 1, 1, 0, tuple(sure.tolist()), tuple(half.tolist()), spec.rerank, spec.confidence
+    answers = rehearsed(
+        np.arange(60.0), np.arange(60) >= 30, "fused", run_recipe(run).search.confidence
     )
-    learned.write(run / "calibration.json")
+    answers.write(run / "calibration.json")
+    learned, raw = answers.calibrate(), np.linspace(0, 60, len(part.predictions.right))
+    sure = learned(raw.astype(np.float32))
+    part = replace(part, predictions=replace(part.predictions, confidence=sure))
+    right = part.predictions.right
     alone = replace(one, parts=(part,), runs=(run,), joint=part)
     text = abstention_table(replace(found, outcomes=(alone,)))
     kept = sure >= learned.threshold(0.5)

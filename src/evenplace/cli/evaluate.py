@@ -63,7 +63,7 @@ def evaluate(
     print_skipped(photos.skipped, "queries")
     _print(scores)
     if min_precision is not None:
-        judged = judge_abstention(run, scores, min_precision)
+        judged = judge_abstention(run, scores, min_precision, **changes)
         console.print(
             f"asked for {min_precision:.0%} precision: {judged.overall}; tail: {judged.tail}",
             markup=False, soft_wrap=True,

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evenplace.evaluation.truth import turn
-from evenplace.photos.nearby import Nearby
+from evenplace.photos.nearby import Nearby, turn
 from evenplace.photos.table import Photos
 
 Labels = NDArray[np.str_]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenplace.index import Index, spectrum
 from evenplace.search import Hits, Search
-from evenplace.search.confidence import CONFIDENCES
+from evenplace.search.confidence import CONFIDENCES, same_answer
 from evenplace.search.rerank import Pool, Ranking
 
 Floats = NDArray[np.float32]
@@ -32,8 +32,9 @@ def find_sources(engine: Search, descriptors: Floats, hits: Hits) -> dict[str, F
     stored = _Stored(engine.index)
     for query in answered.tolist():
         pool, ranking, spots = stored.pool(descriptors[query], hits, query)
+        same = same_answer(int(ranking.order[0]), spots)
         for name in POOLED:
-            found[name][query] = CONFIDENCES[name](pool, ranking, spots)
+            found[name][query] = CONFIDENCES[name](pool, ranking, spots, same)
     distance, reliable = stored.spectra(descriptors[answered], hits.rows[answered, 0])
     found["cfd"][answered], found["r"][answered] = -distance, reliable
     return {name: _refuse(values) for name, values in found.items()}

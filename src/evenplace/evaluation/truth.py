@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.photos.nearby import Nearby, find_frames, find_nearby
+from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
 from evenplace.photos.table import Photos
 
 Rows = NDArray[np.int64]
@@ -68,10 +68,3 @@ class Truth:
         kept = self.right(queries, database, asked, near.rows)
         counts = np.bincount(asked[kept], minlength=len(queries))
         return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
-
-
-def turn(one: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Degrees between two headings, the shorter way round; nan where either is unknown."""
-    away = np.abs(one - other) % 360
-    shorter: NDArray[np.floating] = np.minimum(away, 360 - away)
-    return shorter

@@ -69,6 +69,13 @@ def find_frames(database: Photos, queries: Photos, tolerance: int) -> Nearby:
     return _by_query(order[rows], query, len(wanted))
 
 
+def turn(one: NDArray[np.floating], other: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Degrees between two headings, the shorter way round; nan where either is unknown."""
+    away = np.abs(one - other) % 360
+    shorter: NDArray[np.floating] = np.minimum(away, 360 - away)
+    return shorter
+
+
 def _frame(photos: Photos, radius: float) -> tuple[tuple[int, int], int]:
     """The south-west cell with a margin, and the number of cells from south to north."""
     west, south, north = (

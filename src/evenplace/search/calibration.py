@@ -1,6 +1,9 @@
 """Raw confidence → the probability of being right, learned on queries whose answer is known.
 
-V validation queries · Q queries
+What is right is for whoever asks to say: within 25 m or 10, looking the same way or not.  So a
+run keeps its rehearsal, answers and how far off each was, and a curve is fitted when it is needed.
+
+    V validation queries · Q queries
 """
 
 import json
@@ -21,13 +24,53 @@ _NEVER = 2.0  # above every probability: abstain always
 
 
 @dataclass(frozen=True)
+class Rehearsal:
+    """Answers to photos held out in turn: how sure each was, and how far off.
+
+    They hold for the ranking and the source of confidence they were made with.
+    """
+
+    confidence: tuple[float, ...]  # (V,)
+    facing: tuple[float, ...]  # (V,) confidence of an engine to which headings matter
+    metres: tuple[float, ...]  # (V,) from where the photo was taken to the answer; inf for none
+    degrees: tuple[float, ...]  # (V,) between the two views, 0 where one is unknown
+    rerank: str
+    source: str
+
+    def fits(self, rerank: object, source: object) -> bool:
+        """Whether answers ranked and judged in this way are like those rehearsed."""
+        return (rerank, source) == (self.rerank, self.source)
+
+    def calibrate(self, radius: float = 25.0, heading: float | None = None) -> "Calibration":
+        """The curve where an answer is right within `radius` metres, and `heading` degrees."""
+        right = np.array(self.metres) <= radius
+        if heading is None:
+            return fit_calibration(np.array(self.confidence, np.float32), right)
+        right &= np.array(self.degrees) <= heading
+        return fit_calibration(np.array(self.facing, np.float32), right)
+
+    def write(self, path: str | Path) -> None:
+        with whole_file(Path(path), RunError) as draft:
+            draft.write_text(json.dumps(self.__dict__))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        try:
+            kept: dict[str, Any] = json.loads(Path(path).read_text())
+            for name in ("confidence", "facing", "metres", "degrees"):
+                kept[name] = tuple(kept[name])
+            return cls(**kept)
+        except (ValueError, KeyError, TypeError) as cause:
+            raise RunError(f"{path} is no rehearsal ({cause}); train the run again") from cause
+
+
+@dataclass(frozen=True)
 class Calibration:
     """A rising curve from a confidence to a probability, and the validation answers behind it.
 
         p(right | c) = 1 / (1 + exp(-(slope (c - centre) / spread + intercept)))
 
-    One curve of two numbers: a few hundred validation queries cannot carry more.  It holds for
-    the ranking and the source of confidence it was learned with, and says which those were.
+    One curve of two numbers: a few hundred validation queries cannot carry more.
     """
 
     centre: float
@@ -36,12 +79,6 @@ class Calibration:
     intercept: float
     probabilities: tuple[float, ...]  # (V,) ascending
     right: tuple[bool, ...]  # (V,)
-    rerank: str = ""
-    confidence: str = ""
-
-    def fits(self, rerank: object, confidence: object) -> bool:
-        """Whether answers ranked and judged in this way are those it was learned from."""
-        return (rerank, confidence) == (self.rerank, self.confidence)
 
     def __call__(self, raw: Floats) -> Floats:
         """Probability that the answer is right.  (Q,) -> (Q,)."""
@@ -66,24 +103,8 @@ class Calibration:
         safe = np.flatnonzero(ends & by_curve & by_answers)
         return float(sure[safe[-1]]) if len(safe) else _NEVER
 
-    def write(self, path: str | Path) -> None:
-        with whole_file(Path(path), RunError) as draft:
-            draft.write_text(json.dumps(self.__dict__))
 
-    @classmethod
-    def read(cls, path: str | Path) -> Self:
-        try:
-            kept: dict[str, Any] = json.loads(Path(path).read_text())
-            for name in ("probabilities", "right"):
-                kept[name] = tuple(kept[name])
-            return cls(**kept)
-        except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(f"{path} is no calibration ({cause}); train the run again") from cause
-
-
-def fit_calibration(
-    raw: Floats, right: NDArray[np.bool_], *, rerank: str = "", confidence: str = ""
-) -> Calibration:
+def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
     """Fit the curve by penalised logistic regression; a curve that falls is flattened.
 
     raw: (V,) confidences, right: (V,) whether the answers were right.
@@ -105,8 +126,6 @@ def fit_calibration(
         intercept,
         tuple(float(p) for p in probabilities[order]),
         tuple(bool(r) for r in right[order]),
-        rerank,
-        confidence,
     )
 
 

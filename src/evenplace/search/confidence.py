@@ -1,8 +1,10 @@
 """How sure an answer is: one number a query from its pool, its ranking and where things lie.
 
-Higher is surer.  Only `mass` and `posterior` are in 0..1, and `evidence` is their log odds; the
-others are for ranking answers by how much to trust them.  A calibration (`calibration.py`) makes
-a probability of any of them.  `docs/method.md` has what each is worth.
+Every source takes the candidates, their ranking, their positions (P, 2), and which of them would
+be the same answer as the first (P,); see `same_answer`.  Higher is surer.  Only `mass` and
+`posterior` are in 0..1, and `evidence` is their log odds; the others are for ranking answers by
+how much to trust them.  A calibration (`calibration.py`) makes a probability of any of them.
+`docs/method.md` has what each is worth.
 
     P candidates
 """
@@ -14,63 +16,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
+from evenplace.photos.nearby import turn
 from evenplace.search.rerank import Pool, Ranking
 
-Confidence = Callable[[Pool, Ranking, NDArray[np.float64]], float]
+Spots = NDArray[np.float64]
+Same = NDArray[np.bool_]
+Confidence = Callable[[Pool, Ranking, Spots, Same], float]
 
 RADIUS = 25.0
+TURN = 45.0
 _CERTAIN = 30.0  # log odds that stand for a pool with nothing but the answer's surroundings
 
 
-def mass(pool: Pool, ranking: Ranking, spots: NDArray[np.float64], *, scale: float = 30.0) -> float:
-    """The share of the pool's softmax(scale · cos) that lies within 25 m of the answer.
+def same_answer(best: int, spots: Spots, headings: NDArray[np.float32] | None = None) -> Same:
+    """Which candidates say what the first one says: within 25 m of it, and looking its way.
+
+    best: the answer's position in the pool.  spots: (P, 2).  headings: (P,) if they matter; one
+    that is unknown stands in nobody's way.  (P,).
+    """
+    same: Same = np.linalg.norm(spots - spots[best], axis=1) <= RADIUS
+    if headings is not None:
+        same &= ~(turn(headings, headings[best]) > TURN)
+    return same
+
+
+def mass(pool: Pool, ranking: Ranking, spots: Spots, same: Same, *, scale: float = 30.0) -> float:
+    """The share of the pool's softmax(scale · cos) that is the same answer.
 
     One when everything alike is here, low when look-alikes elsewhere compete.
-    spots: (P, 2) position of each candidate.
     """
     weight = np.exp(scale * (pool.cosines - pool.cosines.max()))
-    near = _distance_to_answer(ranking, spots) <= RADIUS
-    return float(weight[near].sum() / weight.sum())
+    return float(weight[same].sum() / weight.sum())
 
 
-def evidence(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+def evidence(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     """Log odds of the answer's surroundings against everywhere else, by the rule's own score.
 
-        log sum_{i within 25 m} exp(-d_i)  -  log sum_{i beyond} exp(-d_i)
+        log sum_{i the same} exp(-d_i)  -  log sum_{i another} exp(-d_i)
 
     For rules whose distance is minus a log score: `fused` and `kde`.  As odds, sure answers stay
     in order where a share of 0.9999999 would tie.
     """
     distances = np.empty(len(pool))
     distances[ranking.order] = ranking.distances
-    near = _distance_to_answer(ranking, spots) <= RADIUS
-    here, elsewhere = (np.logaddexp.reduce(-distances[part]) for part in (near, ~near))
+    here, elsewhere = (np.logaddexp.reduce(-distances[part]) for part in (same, ~same))
     return float(np.clip(here - elsewhere, -_CERTAIN, _CERTAIN))
 
 
-def l2(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+def l2(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     """Minus the descriptor distance of the answer."""
     return -float(np.sqrt(max(2 - 2 * float(pool.cosines[ranking.order[0]]), 0)))
 
 
-def ratio(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
-    """Minus d1/d2, where d2 belongs to the best candidate more than 25 m from the answer.
+def ratio(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+    """Minus d1/d2, where d2 belongs to the best candidate that says something else.
 
     The usual second neighbour stands beside the first one and tells nothing.
     """
-    away = _distance_to_answer(ranking, spots) > RADIUS
     distances = np.sqrt(np.maximum(2 - 2 * pool.cosines, 1e-12))
-    if not away.any():
+    if same.all():
         return 0.0
-    return -float(distances[ranking.order[0]] / distances[away].min())
+    return -float(distances[ranking.order[0]] / distances[~same].min())
 
 
-def posterior(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+def posterior(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     """The classifier's probability of the answer's place."""
     return float(np.exp(pool.log_posterior[ranking.order[0]]))
 
 
-def distance(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
+def distance(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     """Minus the reranker's own distance of the answer (CFD's, for CFD)."""
     return -float(ranking.distances[0])
 
@@ -78,7 +92,8 @@ def distance(pool: Pool, ranking: Ranking, spots: NDArray[np.float64]) -> float:
 def sue(
     pool: Pool,
     ranking: Ranking,
-    spots: NDArray[np.float64],
+    spots: Spots,
+    same: Same,
     *,
     neighbours: int = 10,
     slope: float = 40.0,
@@ -115,9 +130,4 @@ def build_confidence(name: str, **settings: Any) -> Confidence:
     if name not in CONFIDENCES:
         raise unknown_name("confidence", name, CONFIDENCES)
     source = CONFIDENCES[name]
-    return lambda pool, ranking, spots: source(pool, ranking, spots, **settings)
-
-
-def _distance_to_answer(ranking: Ranking, spots: NDArray[np.float64]) -> NDArray[np.float64]:
-    away: NDArray[np.float64] = np.linalg.norm(spots - spots[ranking.order[0]], axis=1)
-    return away
+    return lambda pool, ranking, spots, same: source(pool, ranking, spots, same, **settings)

@@ -24,7 +24,7 @@ from evenplace.models.network import PlaceNetwork
 from evenplace.photos.table import Skipped
 from evenplace.search.answers import explain, least_confidence, masses
 from evenplace.search.calibration import Calibration
-from evenplace.search.confidence import Confidence, build_confidence
+from evenplace.search.confidence import Confidence, build_confidence, same_answer
 from evenplace.search.hits import STAGES, Answer, Hit, Hits
 from evenplace.search.pools import Pools, Ranking, rank_by
 from evenplace.search.position import fuse_positions
@@ -43,7 +43,8 @@ class Search:
     shortlist: places the classifier keeps; all of them when there are fewer.  neighbours: also
     take the cells within so many metres of the winner.  exact: rank the whole database instead,
     photos outside every place included.  approximate: find the shortlist by the codes of the
-    prototypes where the index has them.  Without a model it answers descriptors only.
+    prototypes where the index has them.  facing: an answer must also look the query's way, so only
+    candidates that do count towards its confidence.  Without a model it answers descriptors only.
     min_precision: abstain from answers less sure than the calibration asks for that share of
     right ones.  store: who compares descriptors, the index's own files unless told.
     """
@@ -59,6 +60,7 @@ class Search:
         exact: bool = False,
         approximate: bool = True,
         neighbours: float = 0.0,
+        facing: bool = False,
         min_precision: float | None = None,
         calibration: Calibration | None = None,
         store: Store | None = None,
@@ -79,12 +81,13 @@ class Search:
         self.least = least_confidence(min_precision, calibration)
         self._settings: dict[str, Any] = {
             "shortlist": shortlist, "rerank": rerank, "confidence": confidence, "exact": exact,
-            "approximate": approximate, "neighbours": neighbours, "min_precision": min_precision,
-            "calibration": calibration,
+            "approximate": approximate, "neighbours": neighbours, "facing": facing,
+            "min_precision": min_precision, "calibration": calibration,
         }  # fmt: skip
         rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
         self.rule = rule.fit(index)
-        self._mass = confidence == "mass"
+        self.facing = facing
+        self._mass = confidence == "mass" and not facing
         self.confidence: Confidence = (
             build_confidence(confidence) if isinstance(confidence, str) else confidence
         )
@@ -102,6 +105,11 @@ class Search:
     def positions(self) -> NDArray[np.float64]:
         """East and north of every photo of the index.  (N, 2)."""
         return self.index.photos.positions
+
+    @cached_property
+    def headings(self) -> Floats:
+        """Where every photo of the index looks, degrees.  (N,)."""
+        return self.index.photos.heading
 
     @property
     def labels(self) -> Rows:
@@ -294,8 +302,11 @@ class Search:
         else:
             raw = np.zeros(len(pools), np.float32)
             for query in np.flatnonzero(held):
-                span = slice(pools.cuts[query], pools.cuts[query + 1])
-                raw[query] = self.confidence(pools[int(query)], rankings[query], spots[span])
+                pool, ranking = pools[int(query)], rankings[query]
+                where = spots[pools.cuts[query] : pools.cuts[query + 1]]
+                turned = self.headings[pool.rows] if self.facing else None
+                same = same_answer(int(ranking.order[0]), where, turned)
+                raw[query] = self.confidence(pool, ranking, where, same)
         if self.calibration is not None:
             raw = self.calibration(raw)
         return np.where(held, raw, 0).astype(np.float32)

@@ -117,7 +117,12 @@ def _ask(
     if (folder / "scores.json").exists():
         return replace(run_scores(run, folder), name=system.name)
     found = evaluate(
-        open_engine(run, **_engine_settings(system.search)),
+        open_engine(
+            run,
+            radius=split.truth.radius,
+            heading=split.truth.heading,
+            **_engine_settings(system.search),
+        ),
         split.queries,
         radius=split.truth.radius,
         heading=split.truth.heading,

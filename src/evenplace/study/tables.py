@@ -15,7 +15,7 @@ from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
 from evenplace.run import run_recipe
-from evenplace.search.calibration import Calibration
+from evenplace.search.calibration import Rehearsal
 from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome
 
@@ -172,10 +172,11 @@ def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | Non
     """Which queries an engine with `min_precision` answers; None without a calibration."""
     if not (run / "calibration.json").exists():
         return None
-    learned = Calibration.read(run / "calibration.json")
+    rehearsed = Rehearsal.read(run / "calibration.json")
     spec = run_recipe(run).search
-    if not learned.fits(spec.rerank, spec.confidence):
+    if not rehearsed.fits(spec.rerank, spec.confidence):
         return None
+    learned = rehearsed.calibrate(part.truth.radius, part.truth.heading)
     return part.predictions.confidence >= learned.threshold(wanted)
 
 

@@ -155,8 +155,7 @@ class SearchSpec:
 
     exact: rank the whole database, as retrieval without a classifier does.  folds: how many parts
     of the training photos are held out in turn to learn the fused score's weights and what its
-    confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.  heading: of
-    those, an answer is right only if it also looks the same way within so many degrees; 0 is any.
+    confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.
     """
 
     shortlist: int = 20
@@ -164,7 +163,6 @@ class SearchSpec:
     confidence: str = "mass"
     exact: bool = False
     folds: int = 0
-    heading: float = 0.0
 
     def __post_init__(self) -> None:
         if self.folds < 0 or self.folds == 1:
