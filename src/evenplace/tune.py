@@ -82,6 +82,13 @@ class Fold:
     descriptors: NDArray[np.float32]
     hidden: list[Ints] | None = None  # rows of the index that each must not see
 
+    def pools(self, shortlist: int = 20) -> list[Pool]:
+        """The candidates of each photo that asks."""
+        memory = _Remember()
+        engine = Search(self.index, shortlist=shortlist, rerank=memory)
+        engine.search(self.descriptors, k=1, without=self.hidden)
+        return memory.pools
+
 
 def tune_search(
     photos: Photos,
@@ -98,16 +105,34 @@ def tune_search(
     None where nothing can be held out: a town of two places teaches nothing.  folder: for the
     folds' runs; a tuning that was stopped goes on there, and it is removed at the end.
     """
-    spec, folds = recipe.search, []
-    for number, rows in enumerate(deal(photos, spec.folds, recipe.training.seed)):
-        fewer = without(places, rows)
-        if len(fewer) > 1 and len(rows):
-            show = announce(f"fold {number + 1} of {spec.folds}") if announce else None
-            home = folder / f"fold-{number}"
-            folds.append(_fold(photos, fewer, rows, recipe, home, cache_folder, show, device))
+    folds = hold_out(
+        photos, places, recipe, folder,
+        cache_folder=cache_folder, announce=announce, device=device,
+    )  # fmt: skip
     tuned = _learn(on_other_days(folds), recipe.search) if folds else None
     shutil.rmtree(folder, ignore_errors=True)
     return tuned
+
+
+def hold_out(
+    photos: Photos,
+    places: Places,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    cache_folder: Path,
+    announce: Callable[[str], Progress] | None = None,
+    device: str = "auto",
+) -> list[Fold]:
+    """Train and index without each fold in turn; folds that leave nothing to learn are left out."""
+    folds = []
+    for number, rows in enumerate(deal(photos, recipe.search.folds, recipe.training.seed)):
+        fewer = without(places, rows)
+        if len(fewer) > 1 and len(rows):
+            show = announce(f"fold {number + 1} of {recipe.search.folds}") if announce else None
+            home = folder / f"fold-{number}"
+            folds.append(_fold(photos, fewer, rows, recipe, home, cache_folder, show, device))
+    return folds
 
 
 def deal(photos: Photos, folds: int, seed: int) -> Iterator[Ints]:
@@ -220,9 +245,6 @@ def _rehearse(fold: Fold, spec: SearchSpec, rule: str | Fused) -> NDArray[np.flo
 
 def _evidence(fold: Fold, spec: SearchSpec) -> list[Evidence]:
     """What the fused score would weigh for each photo that asks."""
-    memory = _Remember()
-    engine = Search(fold.index, shortlist=spec.shortlist, rerank=memory)
-    engine.search(fold.descriptors, k=1, without=fold.hidden)
     impostors, sizes, photos = fold.index.impostors, fold.index.sizes, fold.index.photos
     return [
         Evidence(
@@ -232,7 +254,7 @@ def _evidence(fold: Fold, spec: SearchSpec) -> list[Evidence]:
             np.log(np.maximum(sizes[pool.places], 1)).astype(np.float32),
             _RIGHT.right(fold.queries, photos, np.full(len(pool), query), pool.rows),
         )
-        for query, pool in enumerate(memory.pools)
+        for query, pool in enumerate(fold.pools(spec.shortlist))
     ]
 
 

@@ -1,0 +1,264 @@
+"""What else might find the tail, and does not: terms added to the fused score one at a time.
+
+    python benchmarks/beyond.py timisoara cambridge [--seeds 3]
+
+Data sets are those of `evenplace study --data` (EVENPLACE_DATA).  For every split by position the
+recommended recipe is trained; its score, and the same score with one term more, learn their
+weights on photos held out in turn; the test queries judge.  Writes benchmarks/results/beyond.md.
+
+    V queries · P candidates · K terms
+"""
+
+import argparse
+import datetime
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.evaluation import Truth
+from evenplace.evaluation.evaluate import query_places
+from evenplace.evaluation.predictions import find_spots
+from evenplace.evaluation.uncertainty import pair
+from evenplace.index import index_descriptors
+from evenplace.index.build import describe_database
+from evenplace.models.network import build_network
+from evenplace.photos.nearby import turn
+from evenplace.places.tiers import TIERS
+from evenplace.search import Search
+from evenplace.search.pools import Pool
+from evenplace.study.data import Split, read_splits
+from evenplace.training.cache import ViewSettings, cache_trunk
+from evenplace.training.loop import train
+from evenplace.training.partition import cut_places
+from evenplace.training.recipe import read_recipe
+from evenplace.tune import Fold, hold_out, on_other_days
+
+RESULTS = Path(__file__).parent / "results" / "beyond.md"
+START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms
+NOTHING = -1e9
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Term = Callable[[Fold, Pool], Floats]
+
+
+def fused(fold: Fold, pool: Pool) -> Floats:
+    """Likeness, impostors' likeness, log posterior, log photos of the place.  (P, 4)."""
+    sizes = np.log(np.maximum(fold.index.sizes[pool.places], 1))
+    return np.stack(
+        [pool.cosines, fold.index.impostors[pool.rows], pool.log_posterior, sizes], axis=1
+    ).astype(np.float32)
+
+
+def around(fold: Fold, pool: Pool, metres: float, degrees: float = 180.0) -> Bools:
+    """Which candidates stand, and look, like which.  (P, P)."""
+    spots, heading = fold.index.photos.positions, fold.index.photos.heading
+    gap = np.linalg.norm(spots[pool.rows][:, None] - spots[pool.rows][None], axis=2)
+    away = np.nan_to_num(turn(heading[pool.rows][:, None], heading[pool.rows][None]))
+    return np.asarray((gap <= metres) & (away <= degrees))
+
+
+def neighbours(fold: Fold, pool: Pool) -> Floats:
+    """Mean likeness of the photos within 12 m that look the same way: the database's own view."""
+    near = around(fold, pool, 12.0, 45.0) & ~np.eye(len(pool), dtype=bool)
+    many = near.sum(axis=1)
+    mean = near @ pool.cosines / np.maximum(many, 1)
+    return np.where(many > 0, mean, pool.cosines).astype(np.float32)
+
+
+def expanded(fold: Fold, pool: Pool) -> Floats:
+    """Likeness to the query after it was moved towards its three nearest photos."""
+    rows = np.asarray(fold.index.descriptors[pool.rows], np.float32)  # (P, D)
+    best = np.argsort(-pool.cosines)[:3]
+    moved = pool.query + (rows[best] * pool.cosines[best, None]).mean(axis=0)
+    return np.asarray(rows @ (moved / np.linalg.norm(moved)), np.float32)
+
+
+def smoothed(fold: Fold, pool: Pool) -> Floats:
+    """Log posterior of all places whose centres lie within 30 m of the candidate."""
+    places, first = np.unique(pool.places, return_index=True)
+    gap = fold.index.photos.positions[pool.rows][:, None] - fold.index.places.centres[places][None]
+    near = np.linalg.norm(gap, axis=2) <= 30.0  # (P, places)
+    near |= pool.places[:, None] == places[None]
+    shares = near @ np.exp(pool.log_posterior[first])
+    return np.asarray(np.log(shares + 1e-12), np.float32)
+
+
+def voted(fold: Fold, pool: Pool) -> Floats:
+    """Log of the likeness that lies within 25 m of the candidate."""
+    weight = np.exp(15.0 * (pool.cosines - pool.cosines.max(initial=-1.0)))
+    return np.asarray(np.log(around(fold, pool, 25.0) @ weight), np.float32)
+
+
+class Shrunk:
+    """Log posterior by prototypes drawn to their neighbours', the fewer photos the more."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Floats] = {}
+
+    def __call__(self, fold: Fold, pool: Pool) -> Floats:
+        if id(fold) not in self.known:
+            self.known[id(fold)] = _drawn_together(fold)
+        logits = fold.index.scale * (self.known[id(fold)] @ pool.query)  # (C,)
+        return np.asarray((logits - np.logaddexp.reduce(logits))[pool.places], np.float32)
+
+
+def _drawn_together(fold: Fold) -> Floats:
+    prototypes = np.asarray(fold.index.prototypes, np.float32)
+    centres, sizes = fold.index.places.centres, fold.index.sizes
+    near = np.linalg.norm(centres[:, None] - centres[None], axis=2) <= 45.0  # (C, C)
+    mean = near @ prototypes / near.sum(axis=1, keepdims=True)
+    share = 1 / (1 + np.maximum(sizes, 1))[:, None]
+    moved = (1 - share) * prototypes + share * mean
+    return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True), np.float32)
+
+
+def terms_added() -> dict[str, Term | None]:
+    return {
+        "fused": None,
+        "+ neighbours' likeness": neighbours,
+        "+ query expansion": expanded,
+        "+ posterior smoothed over 30 m": smoothed,
+        "+ prototypes shrunk to their neighbours": Shrunk(),
+        "+ likeness within 25 m": voted,
+    }
+
+
+def measure(
+    fold: Fold, terms: Sequence[Term | None], truth: Truth
+) -> list[tuple[list[Floats], Bools]]:
+    """For every query: the terms of its candidates under each rule (P, K), and which are right."""
+    found = []
+    for query, pool in enumerate(fold.pools()):
+        base = fused(fold, pool)
+        tables = [
+            base if term is None else np.column_stack([base, term(fold, pool)]) for term in terms
+        ]
+        asked = np.full(len(pool), query)
+        found.append((tables, truth.right(fold.queries, fold.index.photos, asked, pool.rows)))
+    return found
+
+
+def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
+    """Weights under which right candidates are likeliest, a query's worth of doubt on each."""
+    asked = [(terms, right) for terms, right in asked if right.any()]
+    longest, many = max(len(right) for _, right in asked), asked[0][0].shape[1]
+    table = torch.zeros(len(asked), longest, many)
+    there, good = (torch.zeros(len(asked), longest, dtype=torch.bool) for _ in range(2))
+    for row, (terms, right) in enumerate(asked):
+        table[row, : len(right)] = torch.from_numpy(terms.astype(np.float32))
+        there[row, : len(right)], good[row, : len(right)] = True, torch.from_numpy(right)
+    start = torch.tensor([*START, 0.0][:many])
+    spread = torch.tensor([*SPREAD, 2.0][:many])
+    moved = torch.zeros(many, requires_grad=True)
+    optimiser = torch.optim.LBFGS([moved], max_iter=60, line_search_fn="strong_wolfe")
+
+    def step() -> float:
+        optimiser.zero_grad()
+        score = (table @ (start + moved * spread)).masked_fill(~there, NOTHING)
+        surprise = score.logsumexp(1) - score.masked_fill(~good, NOTHING).logsumexp(1)
+        cost = (surprise.sum() + moved.square().sum()) / len(asked)
+        cost.backward()  # type: ignore[no-untyped-call]
+        return float(cost.detach())
+
+    optimiser.step(step)  # type: ignore[no-untyped-call]
+    return (start + moved.detach() * spread).double().numpy()
+
+
+def judge(
+    split: Split, folder: Path, cache: Path
+) -> tuple[Bools, NDArray[np.int8], NDArray[np.float64]]:
+    """Whether each rule's first answer is right (rules, Q), the tier of each query, the weights."""
+    recipe = read_recipe("dapr-m").changed([f"seed={split.seed}"])
+    places = cut_places(recipe.places, split.train)
+    folds = on_other_days(
+        hold_out(split.train, places, recipe, folder / "folds", cache_folder=cache)
+    )
+    network = build_network(recipe.network)
+    train(network, split.train, places, recipe, folder / "run", cache_folder=cache)
+    database, asked = (
+        describe_database(network, photos.paths, cache)
+        for photos in (split.database, split.queries)
+    )
+    index = index_descriptors(
+        database.descriptors,
+        split.database[database.rows],
+        places,
+        folder / "index",
+        prototypes=network.classifiers.joint().detach().numpy(),
+        scale=network.scale,
+    )
+    test = Fold(index, split.queries[asked.rows], asked.descriptors)
+    terms = list(terms_added().values())
+    held = [one for fold in folds for one in measure(fold, terms, Truth())]
+    tested = measure(test, terms, split.truth)
+    right, added = [], []
+    for rule in range(len(terms)):
+        weights = learn([(tables[rule], good) for tables, good in held])
+        added.append(weights[-1])
+        right.append([bool(good[(tables[rule] @ weights).argmax()]) for tables, good in tested])
+    tiers = query_places(Search(index), test.queries, 25.0)[1]
+    return np.array(right), tiers, np.array(added)
+
+
+def report(data: str, seeds: int, cache: Path) -> str:
+    splits = read_splits(data, seeds, cache / "towns")
+    network = build_network(read_recipe("dapr-m").network)
+    paths = sorted(
+        {path for split in splits for path in (*split.database.paths, *split.queries.paths)}
+    )
+    cache_trunk(network, paths, ViewSettings(), cache)
+    parts = []
+    for split in splits:
+        with tempfile.TemporaryDirectory() as folder:
+            parts.append(judge(split, Path(folder), cache))
+        print(f"{data}, seed {split.seed}: {100 * parts[-1][0].mean(axis=1).round(3)}", flush=True)
+    right = np.concatenate([part[0] for part in parts], axis=1)  # (rules, Q)
+    tiers = np.concatenate([part[1] for part in parts])
+    spots = find_spots(np.concatenate([split.queries.positions for split in splits]))
+    tail = tiers == TIERS.index("tail")
+    lines = [
+        f"## {data}",
+        "",
+        f"{right.shape[1]} queries of {seeds} splits, {tail.sum()} in the tail. Points of R@1, and "
+        "their difference from the fused score (95 % interval, spots resampled).",
+        "",
+        "| score | R@1 | difference | tail | difference | weight of the term, each split |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rule, name in enumerate(terms_added()):
+        gains = [
+            "" if not rule else str(pair(right[rule][of], right[0][of], spots[of]))
+            for of in (np.ones(len(tail), bool), tail)
+        ]
+        weights = ", ".join(f"{part[2][rule]:.2f}" for part in parts) if rule else ""
+        overall, rare = 100 * right[rule].mean(), 100 * right[rule][tail].mean()
+        lines.append(
+            f"| {name} | {overall:.1f} | {gains[0]} | {rare:.1f} | {gains[1]} | {weights} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--cache", type=Path, help="keep the trunk's output here")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as spare:
+        parts = [report(data, asked.seeds, asked.cache or Path(spare)) for data in asked.data]
+    head = (
+        "# Beyond the fused score\n\n"
+        f"`python benchmarks/beyond.py {' '.join(asked.data)} --seeds {asked.seeds}`, "
+        f"{datetime.date.today()}. One term is added to the recommended score at a time; all "
+        "weights are learned on training photos held out in turn.\n"
+    )
+    RESULTS.write_text("\n".join([head, *parts]), encoding="utf-8")
+    print(RESULTS.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
