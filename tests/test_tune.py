@@ -1,5 +1,6 @@
 """What held-out photos teach a run, on a town of coloured cells."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,22 @@ def test_training_again_does_not_tune_again(run: Path, town: Photos) -> None:
     before = (run / "calibration.json").stat().st_mtime_ns
     train_run(run, town, recipe())
     assert (run / "calibration.json").stat().st_mtime_ns == before
+
+
+def test_photos_of_the_training_are_indexed_without_reading_them_again(
+    run: Path, town: Photos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = open_engine(run).index
+    again = tmp_path / "run"
+    shutil.copytree(run, again, ignore=shutil.ignore_patterns("cache", "index"))
+    anew = index_run(again, town)
+    assert read.paths(np.arange(len(read))) == anew.paths(np.arange(len(anew)))
+    np.testing.assert_allclose(read.descriptors, anew.descriptors, atol=3e-3)
+    monkeypatch.setattr("evenplace.run.describe_run", None)
+    index_run(run, town[np.arange(30)])
+    with pytest.raises(TypeError):
+        index_run(again, town)
+    index_run(run, town)
 
 
 def test_a_damaged_score_is_named(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.search.calibration import Rehearsal
+from evenplace.training.cache import holds_trunk
 from evenplace.training.devices import choose_device
 from evenplace.training.distributed import Ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
@@ -97,12 +98,16 @@ def index_run(
     """Describe a database with the run's model and lay it out in run/index.
 
     Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
+    Photos it was trained on are not read again where training kept the trunk's output of them.
     """
+    network = run_network(run)
+    if cache_folder is None and holds_trunk(network, database.paths, run / "cache"):
+        cache_folder = run / "cache"
     parts = None if cache_folder else run / "descriptors"
     if parts is not None:
         describe_run(run, database, announce=announce)
     built = build_index(
-        run_network(run),
+        network,
         database,
         run_places(run),
         run / "index",

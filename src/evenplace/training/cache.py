@@ -104,6 +104,11 @@ def cache_trunk(
     return TrunkCache(maps, readable, left_out, rows)
 
 
+def holds_trunk(network: PlaceNetwork, paths: Sequence[str], folder: Path) -> bool:
+    """Whether a cache here has these photos, as they are, under this trunk."""
+    return bool(_find_larger(folder, _digest_trunk(network), [_stamp(path) for path in paths]))
+
+
 def _find_larger(
     folder: Path, trunk: str, stamps: list[str]
 ) -> tuple[Path, NDArray[np.int64]] | None:
