@@ -36,7 +36,7 @@ from evenplace.study.spec import Study, System
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.recipe import Recipe
 
-ENGINE = ("shortlist", "exact", "confidence", "min_precision")
+ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision")
 
 
 @dataclass(frozen=True)

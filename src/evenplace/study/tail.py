@@ -62,6 +62,25 @@ def abstention() -> Study:
     )
 
 
+def beyond() -> Study:
+    """Other pools and other places under the recommended score."""
+    return Study(
+        "beyond",
+        "Would more candidates, fewer, or places that know where they look find more?",
+        (
+            System("recommended", OURS),
+            System("shortlist of 5", OURS, search={"shortlist": 5}),
+            System("shortlist of 50", OURS, search={"shortlist": 50}),
+            System("whole database", OURS, search={"exact": True}),
+            System("neighbour cells within 30 m", OURS, search={"neighbours": 30.0}),
+            System("places of 4 headings", OURS, ("heading_bins=4",)),
+            System("places of 40 m", OURS, ("cell=40",)),
+        ),
+        note="Other places have other tiers: compare the overall recall of the last two. Terms "
+        "that the score itself might gain are in `benchmarks/beyond.py`.",
+    )
+
+
 def rewards() -> Study:
     """What training rewards, everything else as recommended: ranked by L2, nothing held out."""
     losses: dict[str, dict[str, Any]] = {
