@@ -48,12 +48,13 @@ def test_other_peoples_files_are_refused(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "absent.safetensors")
 
 
-def test_principal_axes_keep_angles_and_whitening_evens_them_out() -> None:
+@pytest.mark.parametrize("photos", [400, 600])  # fewer and more than the 512 numbers of each
+def test_principal_axes_keep_angles_and_whitening_evens_them_out(photos: int) -> None:
     torch.manual_seed(0)
     network = build_network(NetworkSpec("resnet18", dim=3, image_size=64), weights=None)
     spread = torch.tensor([5.0, 2.0, 1.0])
     axes = torch.linalg.qr(torch.randn(512, 3)).Q
-    points = torch.randn(400, 3) * spread @ axes.T
+    points = torch.randn(photos, 3) * spread @ axes.T
     network.project_onto_principal_axes(points, whiten=0.0)
     seen = network.projection(points).detach()
     assert torch.allclose(

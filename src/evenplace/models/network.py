@@ -143,14 +143,19 @@ class PlaceNetwork(nn.Module):
 def _principal(centred: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
     """Standard deviations along the principal axes, and the axes, largest first.
 
-    Of very long vectors only the first few hundred axes are looked for, at random.
+    Of very long vectors only the first few hundred axes are looked for, at random; of fewer
+    photos than numbers, those that the photos span.
     """
     photos, length = centred.shape
     if length > _LONG:
         kept = min(wanted, photos, length)
         _, values, axes = torch.svd_lowrank(centred.float(), q=kept, niter=3)
         return values.double() / photos**0.5, axes.double()
-    variance, axes = torch.linalg.eigh(centred.T @ centred / photos)  # ascending
+    if photos < length:
+        variance, own = torch.linalg.eigh(centred @ centred.T / photos)  # ascending
+        spread = variance.flip(0).clamp(min=1e-30).sqrt()
+        return spread, centred.T @ own.flip(1) / (spread * photos**0.5)
+    variance, axes = torch.linalg.eigh(centred.T @ centred / photos)
     return variance.flip(0).clamp(min=0).sqrt(), axes.flip(1)
 
 
