@@ -107,6 +107,20 @@ def test_a_source_is_not_better_than_itself_and_beats_noise() -> None:
     assert better.mean == pytest.approx(100 * expected)
 
 
+def test_sources_of_several_runs_are_compared_within_each() -> None:
+    right, sure = drawn(0, 600)
+    noise = np.random.default_rng(3).random(600)
+    runs = np.arange(600) % 2
+    apart = sure + 100.0 * runs  # the second run is surer of everything, right or wrong
+    joint = compare_sources(right, apart, noise, np.arange(600), runs)
+    each = [
+        100 * (average_precision(right[of], sure[of]) - average_precision(right[of], noise[of]))
+        for of in (runs == 0, runs == 1)
+    ]
+    assert joint.mean == pytest.approx(np.mean(each))
+    assert joint.low < joint.mean < joint.high
+
+
 @pytest.mark.parametrize("sure", [np.array([np.nan, 1.0]), np.array([1.0])])
 def test_what_cannot_be_judged_is_refused(sure: NDArray[np.float64]) -> None:
     with pytest.raises(SettingError):

@@ -159,20 +159,26 @@ def compare_sources(
     ours: NDArray[np.floating],
     theirs: NDArray[np.floating],
     clusters: NDArray[np.int64],
+    runs: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Interval:
-    """AUC-PR of one source minus another's on the same answers, in points, spots resampled."""
-    gain = average_precision(right, ours) - average_precision(right, theirs)
+    """AUC-PR of one source minus another's on the same answers, in points, spots resampled.
+
+    runs: (Q,) where the answers of several runs stand together: confidences of two runs are not
+    on one scale, so the mean over runs is compared.
+    """
+    of = np.zeros(len(right), np.int64) if runs is None else runs
+    parts = [_Pair(right, ours, theirs, np.flatnonzero(of == run)) for run in np.unique(of)]
     _, which = np.unique(clusters, return_inverse=True)
     spots = int(which.max()) + 1
     generator = np.random.default_rng(seed)
     gains = np.empty(_RESAMPLES)
-    ranked = [_Ranked(right, sure) for sure in (ours, theirs)]
     for draw in range(_RESAMPLES):
         weight = generator.multinomial(spots, np.full(spots, 1 / spots))[which]  # (Q,)
-        gains[draw] = ranked[0].precision(weight) - ranked[1].precision(weight)
+        gains[draw] = np.mean([part.gain(weight) for part in parts])
     low, high = np.percentile(gains, [2.5, 97.5])
-    return Interval(100 * gain, 100 * float(low), 100 * float(high))
+    gain = np.mean([part.gain(np.ones(len(right), np.int64)) for part in parts])
+    return Interval(100 * float(gain), 100 * float(low), 100 * float(high))
 
 
 def _average_precision(curve: Curve) -> float:
@@ -216,6 +222,24 @@ class _Ranked:
         hits = np.cumsum(weight * self.right)[self.last]
         steps = np.diff(hits, prepend=0)
         return float(steps @ (hits / np.maximum(accepted, 1)) / max(hits[-1], 1))
+
+
+class _Pair:
+    """Two sources on some of the answers."""
+
+    def __init__(
+        self,
+        right: Right,
+        ours: NDArray[np.floating],
+        theirs: NDArray[np.floating],
+        rows: NDArray[np.int64],
+    ) -> None:
+        self.rows = rows
+        self.sources = [_Ranked(right[rows], sure[rows]) for sure in (ours, theirs)]
+
+    def gain(self, weight: NDArray[np.int64]) -> float:
+        mine = weight[self.rows]
+        return self.sources[0].precision(mine) - self.sources[1].precision(mine)
 
 
 def _check(right: Right, confidence: NDArray[np.floating]) -> None:

@@ -212,7 +212,8 @@ def _source_row(one: Outcome, name: str) -> list[str]:
     parts = [part.knowing[name] for part in one.parts]
     run = one.joint.predictions
     sure = run.confidence if name == "own" else run.sources[name]
-    against = compare_sources(run.right, sure, run.sources["l2"], run.clusters)
+    runs = np.repeat(np.arange(len(one.parts)), [len(part.predictions) for part in one.parts])
+    against = compare_sources(run.right, sure, run.sources["l2"], run.clusters, runs)
     beside = paper.CONFIDENCE.get(name, {})
     return [
         name,
