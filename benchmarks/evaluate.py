@@ -74,6 +74,7 @@ def draw_hits(engine: Search, queries: Photos) -> Hits:
         elapsed_ms={},
         posterior=np.zeros((count, PLACES), np.float32),
         positions=tuple(Position(float(east), float(north), flat) for east, north in spots),
+        cosines=rng.random((count, HITS)).astype(np.float32),
     )
 
 

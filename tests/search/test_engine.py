@@ -56,6 +56,7 @@ def test_fewer_photos_than_asked_for_leave_empty_hits(index: Index) -> None:
     many = len(found.pools[0])
     assert (found.rows[0, :many] >= 0).all()
     assert (found.rows[0, many:] == -1).all()
+    assert np.isnan(found.cosines[0, many:]).all()
     assert len(engine.hits(found, 0)) == many
 
 
@@ -71,10 +72,13 @@ def test_hits_say_what_a_person_asks(index: Index) -> None:
 
 @pytest.mark.parametrize("rule", ["l2", "cosine", "cfd", "cfd-multiscale", "kde", "fused"])
 def test_every_rule_answers(index: Index, rule: str) -> None:
-    found = Search(index, rerank=rule).search(unit(3, 16, 5), 5)
+    queries = unit(3, 16, 5)
+    found = Search(index, rerank=rule).search(queries, 5)
     assert (found.rows >= 0).all()
     assert np.isfinite(found.distances).all()
     assert (np.diff(found.distances, axis=1) >= 0).all()
+    alike = np.einsum("qkd,qd->qk", index.vectors(found.rows.ravel()).reshape(3, 5, 16), queries)
+    np.testing.assert_allclose(found.cosines, alike, atol=1e-3)
 
 
 def test_places_without_database_photos_are_skipped(index: Index, tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def locate(
         return
     _say(answer)
     print_table(
-        ("photo", "east", "north", "place", "distance"),
+        ("photo", "east", "north", "place", "similarity"),
         [
             [hit.path, f"{hit.position[0]:.1f}", f"{hit.position[1]:.1f}", str(hit.place),
-             f"{hit.distance:.3f}"]
+             f"{hit.similarity:.3f}"]
             for hit in answer.hits
         ],
     )  # fmt: skip

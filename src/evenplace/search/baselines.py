@@ -49,6 +49,7 @@ class FaissSearch:
             {"rank": np.full(len(rows), spent)},
             nothing.astype(np.float32),
             (_NOWHERE,) * len(rows),
+            np.where(rows < 0, np.nan, 1 - squares / 2).astype(np.float32),
         )
 
 

@@ -178,9 +178,15 @@ class Search:
         paths, places = self.index.paths(rows), self.index.places_of(rows).tolist()
         spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
         return [
-            Hit(path, (east, north), float(distance), place, sure, int(row))
-            for path, (east, north), distance, place, row in zip(
-                paths, spots, found.distances[query], places, rows, strict=False
+            Hit(path, (east, north), float(distance), place, sure, int(row), float(cosine))
+            for path, (east, north), distance, place, row, cosine in zip(
+                paths,
+                spots,
+                found.distances[query],
+                places,
+                rows,
+                found.cosines[query],
+                strict=False,
             )
         ]
 
@@ -229,7 +235,7 @@ class Search:
         clock.append(time.perf_counter())
         spent = np.diff(clock) * 1e3 / len(queries)
         stages = dict(zip(STAGES[1:], spent, strict=True))
-        rows, distances = _padded(pools, rankings, k)
+        rows, distances, cosines = _padded(pools, rankings, k)
         return Hits(
             rows,
             distances,
@@ -239,6 +245,7 @@ class Search:
             {stage: np.full(len(queries), value) for stage, value in stages.items()},
             np.exp(self.index.scale * found.scores - found.log_total[:, None]),
             tuple(positions),
+            cosines,
         )
 
     def _gather(self, queries: Floats, places: Rows, scores: Floats, log_total: Floats) -> Pools:
@@ -372,15 +379,17 @@ def _spread_over(asked: list[Rows], likely: list[Floats], places: Rows, whose: R
     return np.concatenate(likely).astype(np.float32)[at]
 
 
-def _padded(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats]:
-    """The k best of each query, -1 and inf where there are fewer."""
+def _padded(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats, Floats]:
+    """The k best of each query; -1, inf and nan where there are fewer.  (Q, k) each."""
     rows = np.full((len(pools), k), -1, dtype=np.int64)
     distances = np.full((len(pools), k), np.inf, dtype=np.float32)
+    cosines = np.full((len(pools), k), np.nan, dtype=np.float32)
     for query, ranking in enumerate(rankings):
         best = ranking.order[:k]
-        rows[query, : len(best)] = pools.rows[pools.cuts[query] + best]
+        at = pools.cuts[query] + best
+        rows[query, : len(best)], cosines[query, : len(best)] = pools.rows[at], pools.cosines[at]
         distances[query, : len(best)] = ranking.distances[:k]
-    return rows, distances
+    return rows, distances, cosines
 
 
 def _joined(parts: list[Hits], k: int, n: int) -> Hits:
@@ -389,6 +398,7 @@ def _joined(parts: list[Hits], k: int, n: int) -> Hits:
         return Hits(
             np.empty((0, k), np.int64), np.empty((0, k), np.float32), np.empty((0, n), np.int64),
             np.empty(0, np.float32), (), {}, np.empty((0, n), np.float32), (),
+            np.empty((0, k), np.float32),
         )  # fmt: skip
     stages = [stage for stage in STAGES if stage in parts[0].elapsed_ms]
     return Hits(
@@ -400,4 +410,5 @@ def _joined(parts: list[Hits], k: int, n: int) -> Hits:
         {stage: np.concatenate([part.elapsed_ms[stage] for part in parts]) for stage in stages},
         np.concatenate([part.posterior for part in parts]),
         tuple(position for part in parts for position in part.positions),
+        np.concatenate([part.cosines for part in parts]),
     )

@@ -17,10 +17,11 @@ class Hit:
 
     path: str
     position: tuple[float, float]  # east, north
-    distance: float
+    distance: float  # as the rule measures it: less is better; fused is a score, below 0 too
     place: int
     confidence: float
     row: int  # of the index
+    similarity: float  # cosine of the descriptors: 1 the same, 0 unlike
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Hits:
     elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
     posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
     positions: tuple["Position", ...]  # where each query was taken
+    cosines: NDArray[np.float32]  # (Q, k) of the descriptors, nan where there is no hit
 
     def __len__(self) -> int:
         return len(self.rows)

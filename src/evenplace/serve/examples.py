@@ -24,7 +24,8 @@ LOCATED: dict[str, Any] = {
                 _SPOT
                 | {
                     "photo": "0f3a9c21-17",
-                    "distance": 0.42,
+                    "similarity": 0.83,
+                    "distance": -5.32,
                     "place": 12,
                     "tier": "tail",
                     "heading": 144.0,

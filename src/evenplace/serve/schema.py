@@ -41,7 +41,11 @@ class Hit(Spot):
     """A database photo that may show where the query was taken."""
 
     photo: str = Field(description="for /photos/{id}")
-    distance: float = Field(description="to the query, as the ranking rule measures it")
+    similarity: float = Field(description="to the query: 1 the same picture, around 0 unlike")
+    distance: float = Field(
+        description="what the ranking rule goes by: less is better, negative under the fused "
+        "rule, to be compared within one answer only"
+    )
     place: int = Field(description="for /places/{id}; -1 outside every place")
     tier: Tier
     heading: float | None = Field(description="degrees clockwise from north")

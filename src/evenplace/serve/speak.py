@@ -34,6 +34,7 @@ def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
             schema.Hit(
                 **next(spots),
                 photo=snapshot.photo_id(hit.row),
+                similarity=round(float(hit.similarity), 4),
                 distance=round(float(hit.distance), 5),
                 place=hit.place,
                 tier=snapshot.tier(hit.place),
