@@ -22,6 +22,10 @@ def serve(
     tiles: Annotated[
         str, typer.Option(help="address of map tiles with {z}, {x}, {y}; none if left out")
     ] = "",
+    tiles_credit: Annotated[str, typer.Option(help="whose tiles they are, for the map")] = "",
+    photos: Annotated[
+        Path | None, typer.Option(help="folder that relative paths of the database start from")
+    ] = None,
     min_precision: Annotated[
         float | None, typer.Option(help="abstain rather than be right less often than this")
     ] = None,
@@ -41,6 +45,8 @@ def serve(
         hosts=tuple(allow_host or ()),
         workers=workers,
         tiles=tiles,
+        tiles_credit=tiles_credit,
+        photos=photos,
         min_precision=min_precision,
         limits=Limits(waiting=queue),
         batching=Batching(photos=batch, window_ms=window_ms),

@@ -1,7 +1,8 @@
 """Photos of many requests, described together.
 
-Photos are decoded on threads as they come.  A decoded photo waits for the others that are being
-decoded, a few milliseconds at most; while the network works on one batch the next one gathers.
+A photo that finds the network idle and nobody on the way is decoded and described in one go.
+Others are decoded on threads as they come; a decoded photo waits for those that are being
+decoded, a few milliseconds at most, and while the network works on one batch the next gathers.
 
     B batch · D descriptor
 """
@@ -24,15 +25,25 @@ from evenplace.serve.decode import decode_photo
 from evenplace.serve.settings import Batching, Limits
 from evenplace.serve.snapshot import Snapshot
 
+_SMALL = 1 << 20  # bytes of a photo that decodes in no time: others may have to wait for it
 
-@dataclass
-class _Asked:
+
+@dataclass(frozen=True)
+class _Read:
+    """A question whose photo has been decoded."""
+
     snapshot: Snapshot
-    pixels: Tensor
+    pixels: Tensor  # (3, H, W)
     k: int
+    waited_ms: float  # before it was decoded
+    decoded_ms: float
+    since: float  # when it had been
+
+
+@dataclass(frozen=True)
+class _Asked:
+    read: _Read
     answer: asyncio.Future[Answer]
-    elapsed_ms: dict[str, float]
-    since: float
 
 
 class Batcher:
@@ -47,6 +58,7 @@ class Batcher:
         self._batching, self._limits, self._on_batch = batching, limits, on_batch
         self._decoders = ThreadPoolExecutor(batching.decoders, thread_name_prefix="decode")
         self._network = ThreadPoolExecutor(1, thread_name_prefix="network")
+        self._working = asyncio.Lock()  # held while the network has a batch
         self._ready: asyncio.Queue[_Asked] = asyncio.Queue()
         self._decoding = 0
         self._unanswered = 0
@@ -73,39 +85,52 @@ class Batcher:
         """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
         self._unanswered += 1
         try:
-            asked = await self._decoded(snapshot, photo, k, number)
+            if self._unanswered == 1 and not self._working.locked() and len(photo) <= _SMALL:
+                return await self._alone(snapshot, photo, k, number)
+            read = await self._decoded(snapshot, photo, k, number)
+            asked = _Asked(read, asyncio.get_running_loop().create_future())
             self._ready.put_nowait(asked)
             return await asked.answer
         finally:
             self._unanswered -= 1
 
-    async def _decoded(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> _Asked:
+    async def _alone(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> Answer:
+        """One way to a thread and back instead of two: half a millisecond of a lone question."""
+        loop, began = asyncio.get_running_loop(), time.perf_counter()
+
+        def work() -> Answer:
+            return _answer([_read(snapshot, photo, k, self._limits, number, began)])[0]
+
+        async with self._working:
+            answer = await loop.run_in_executor(self._network, work)
+        self._on_batch(1, time.perf_counter() - began)
+        return answer
+
+    async def _decoded(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> _Read:
         loop, began = asyncio.get_running_loop(), time.perf_counter()
         self._decoding += 1
         try:
-            pixels, spent = await loop.run_in_executor(
-                self._decoders, _decode, snapshot, photo, self._limits, number
+            return await loop.run_in_executor(
+                self._decoders, _read, snapshot, photo, k, self._limits, number, began
             )
         finally:
             self._decoding -= 1
-        ended = time.perf_counter()
-        waited = (ended - began) * 1e3 - spent  # for a free decoder
-        elapsed_ms = {"wait": waited, "decode": spent}
-        return _Asked(snapshot, pixels, k, loop.create_future(), elapsed_ms, ended)
 
     async def _work(self) -> None:
         while True:
             batch = [await self._ready.get()]
-            await self._gather(batch)
-            began = time.perf_counter()
-            for part in _alike(batch):
-                await self._answer(part)
+            async with self._working:
+                await self._gather(batch)
+                began = time.perf_counter()
+                for part in _alike(batch):
+                    await self._answer(part)
             self._on_batch(len(batch), time.perf_counter() - began)
 
     async def _answer(self, batch: Sequence[_Asked]) -> None:
         loop = asyncio.get_running_loop()
         try:
-            _settle(batch, await loop.run_in_executor(self._network, _answer, batch))
+            reads = [asked.read for asked in batch]
+            _settle(batch, await loop.run_in_executor(self._network, _answer, reads))
         except Exception as error:
             if len(batch) == 1:
                 _settle(batch, error)
@@ -128,31 +153,34 @@ class Batcher:
                 return
 
 
-def _decode(snapshot: Snapshot, photo: bytes, limits: Limits, number: int) -> tuple[Tensor, float]:
+def _read(
+    snapshot: Snapshot, photo: bytes, k: int, limits: Limits, number: int, asked: float
+) -> _Read:
     began = time.perf_counter()
     model = snapshot.engine.model
     assert model is not None  # a run has one
     pixels = decode_photo(photo, model.image_size, limits, number)
-    return pixels, (time.perf_counter() - began) * 1e3
+    ended = time.perf_counter()
+    return _Read(snapshot, pixels, k, (began - asked) * 1e3, (ended - began) * 1e3, ended)
 
 
 def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
     """Split a batch by index and by the number of hits; mostly all are of one kind."""
     kinds: dict[tuple[str, int], list[_Asked]] = defaultdict(list)
     for asked in batch:
-        kinds[asked.snapshot.version, asked.k].append(asked)
+        kinds[asked.read.snapshot.version, asked.read.k].append(asked)
     return list(kinds.values())
 
 
-def _answer(batch: Sequence[_Asked]) -> list[Answer]:
+def _answer(batch: Sequence[_Read]) -> list[Answer]:
     engine, began = batch[0].snapshot.engine, time.perf_counter()
     assert engine.model is not None
-    described = describe(engine.model, torch.stack([asked.pixels for asked in batch]))
+    described = describe(engine.model, torch.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3
     answers = engine.answers(described, batch[0].k)
     return [
-        replace(answer, elapsed_ms=_times(asked, began, spent) | _search_times(answer))
-        for asked, answer in zip(batch, answers, strict=True)
+        replace(answer, elapsed_ms=_times(read, began, spent) | answer.elapsed_ms)
+        for read, answer in zip(batch, answers, strict=True)
     ]
 
 
@@ -166,17 +194,9 @@ def describe(model: PlaceNetwork, pixels: Tensor) -> NDArray[np.float32]:
         return np.concatenate([model(one[None]).numpy() for one in pixels])
 
 
-def _times(asked: _Asked, began: float, described_ms: float) -> dict[str, float]:
-    waited = asked.elapsed_ms["wait"] + (began - asked.since) * 1e3
-    return {
-        "wait": max(waited, 0.0),
-        "decode": asked.elapsed_ms["decode"],
-        "describe": described_ms,
-    }
-
-
-def _search_times(answer: Answer) -> dict[str, float]:
-    return {stage: ms for stage, ms in answer.elapsed_ms.items() if stage not in ("extract",)}
+def _times(read: _Read, began: float, described_ms: float) -> dict[str, float]:
+    waited = read.waited_ms + (began - read.since) * 1e3
+    return {"wait": waited, "decode": read.decoded_ms, "describe": described_ms}
 
 
 def _settle(batch: Sequence[_Asked], outcome: Sequence[Answer] | Exception) -> None:

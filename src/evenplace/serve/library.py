@@ -26,10 +26,11 @@ class Library:
         self,
         run: Path,
         *,
+        photos: Path | None = None,
         min_precision: float | None = None,
         on_reload: Callable[[str], None] = lambda outcome: None,
     ) -> None:
-        self._run, self._on_reload = run, on_reload
+        self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
         self._changes = {} if min_precision is None else {"min_precision": min_precision}
         self._lock = threading.Lock()
         self._mark = self._look()
@@ -88,7 +89,9 @@ class Library:
             raise IndexFileError(
                 f"{self._run / 'index'} changed while it was opened; wait a moment"
             )
-        return Snapshot(engine, version)
+        snapshot = Snapshot(engine, version, self._photos)
+        _miss_photos(snapshot)
+        return snapshot
 
     def _version(self) -> str:
         try:
@@ -106,3 +109,13 @@ class Library:
     @property
     def _manifest(self) -> Path:
         return self._run / "index" / "manifest.json"
+
+
+def _miss_photos(snapshot: Snapshot) -> None:
+    """Say at once that the page will be without pictures, rather than picture by picture."""
+    if len(snapshot.engine.index) and not Path(snapshot.path_of(0)).is_file():
+        log.warning(
+            "%s is not there, so pages show no photos; start where the database was indexed, "
+            "or name the folder its paths start from: --photos FOLDER",
+            snapshot.path_of(0),
+        )

@@ -162,7 +162,9 @@ class About(Said):
     gini: float
     imbalance: float
     zone: int
-    tiles: str
+    tiles: str = Field(description="address of map tiles; empty without")
+    tiles_from: str = Field(description="the other machine they come from; empty without")
+    tiles_credit: str
     calibrated: bool
     min_precision: float | None
     photo_bytes: int

@@ -23,7 +23,10 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.library = Library(
-            settings.run, min_precision=settings.min_precision, on_reload=self._reloaded
+            settings.run,
+            photos=settings.photos,
+            min_precision=settings.min_precision,
+            on_reload=self._reloaded,
         )
         _check_tiles(settings, self.library.current.engine.index.places.zone)
         self.waiting = WaitingRoom(settings.limits)

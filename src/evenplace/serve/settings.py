@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +11,10 @@ from evenplace.errors import SettingError
 
 TOKEN_VARIABLE = "EVENPLACE_TOKEN"
 SHORTEST_TOKEN = 16
+# Its origin goes into the content policy, where a space or a semicolon would mean something.
+_TILES = re.compile(
+    r"(https?://[\w.{}-]+(:\d+)?)?/(?=\S*\{z\})(?=\S*\{x\})(?=\S*\{y\})[^\s;,\"']+", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ class Settings:
     hosts: tuple[str, ...] = ()
     workers: int = 1
     tiles: str = ""
+    tiles_credit: str = ""  # whose tiles they are, shown on the map
+    photos: Path | None = None  # where relative paths of the database start; here if left out
     min_precision: float | None = None
     watch_seconds: float = 1.0  # between looks for a new index; 0 never looks
     limits: Limits = field(default_factory=Limits)
@@ -71,10 +78,13 @@ class Settings:
                 f"--min-precision {self.min_precision} is no share of right answers; "
                 "use a number between 0 and 1, such as 0.9"
             )
-        if self.tiles and "{z}" not in self.tiles:
+        if self.tiles and not _TILES.fullmatch(self.tiles):
             raise SettingError(
-                f"--tiles {self.tiles} names no tiles; give an address with {{z}}, {{x}} and {{y}}"
+                f"--tiles {self.tiles} names no tiles; give an address such as "
+                "https://tiles.example/{z}/{x}/{y}.png, without a password"
             )
+        if self.photos is not None and not self.photos.is_dir():
+            raise SettingError(f"--photos {self.photos} is no folder; give the one with the photos")
         _check_token(self.token, self.host)
 
     @property

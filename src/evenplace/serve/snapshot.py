@@ -6,6 +6,7 @@ N photos · C places · V corners
 import base64
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ class Snapshot:
 
     engine: Search
     version: str  # 8 hex digits
+    photos: Path = Path()  # where relative paths start
 
     @cached_property
     def sizes(self) -> Ints:
@@ -73,7 +75,7 @@ class Snapshot:
         return f"{self.version}-{row}"
 
     def path_of(self, row: int) -> str:
-        return self.engine.index.paths(np.array([row]))[0]
+        return str(self.photos / self.engine.index.paths(np.array([row]))[0])
 
     def rows_of(self, place: int) -> Ints:
         """The rows of the photos of a place."""

@@ -141,6 +141,8 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         imbalance=round(imbalance_ratio(sizes[filled]), 1) if filled.any() else 1.0,
         zone=index.places.zone,
         tiles=settings.tiles,
+        tiles_from=settings.tile_origin,
+        tiles_credit=settings.tiles_credit,
         calibrated=snapshot.engine.calibration is not None,
         min_precision=settings.min_precision,
         photo_bytes=settings.limits.photo_bytes,

@@ -1,6 +1,6 @@
 // An answer as a person reads it: how sure, where, like what, and how long it took.
 
-import { byId, mark, node, plural } from "./dom.js";
+import { byId, mark, node, picture, plural } from "./dom.js";
 
 export const mood = (answer) =>
   answer.abstains ? "none" : answer.confidence >= 0.8 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
@@ -17,28 +17,30 @@ export function showVerdict(answer) {
   else parts.push(...position(answer.position));
   parts.push(meter(answer, kind));
   if (kind === "likely" || kind === "guess") parts.push(alternatives(answer));
-  fill("verdict", parts, kind);
+  fill(parts, kind);
 }
 
 export function showProblem(refusal) {
-  fill("verdict", [
+  fill([
     node("h2", {}, "That did not work"),
-    node("p", {}, `${sentence(refusal.message)}`),
+    node("p", {}, sentence(refusal.message.replace(/^photo 1 /, "this file "))),
     node("p", { class: "help" }, node("b", {}, "What to do: "), sentence(refusal.remedy || "try another photo")),
   ], "failed");
 }
 
 export function showBusy() {
-  fill("verdict", [node("h2", {}, "Looking…"), node("div", { class: "busy", role: "progressbar", "aria-label": "looking" }, node("i"))], "wait");
+  fill([node("h2", {}, "Looking…"), node("div", { class: "busy", role: "progressbar", "aria-label": "looking" }, node("i"))], "wait");
 }
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
-function fill(id, parts, kind) {
-  const holder = byId(id);
+// What is shown is also said, by a status line that screen readers have known from the start.
+function fill(parts, kind) {
+  const holder = byId("verdict");
   holder.className = `verdict ${kind}`;
   holder.replaceChildren(...parts);
   holder.hidden = false;
+  byId("said").textContent = parts.map((part) => part.innerText.replace(/\s*Copy\s*$/, "")).filter(Boolean).join(" ");
 }
 
 function abstention(answer) {
@@ -58,7 +60,7 @@ function position(spot) {
   } }, "Copy");
   return [
     node("p", { class: "where" }, node("b", {}, text), " ", copy),
-    node("p", { class: "soft" }, `give or take ${major.toFixed(0)} × ${minor.toFixed(0)} m, if the street is right`),
+    node("p", { class: "soft" }, `Give or take ${major.toFixed(0)} × ${minor.toFixed(0)} m, if the street is right.`),
   ];
 }
 
@@ -66,7 +68,7 @@ function meter(answer, kind) {
   const share = Math.max(0, Math.min(1, answer.confidence));
   const percent = Math.round(100 * share);
   const words = answer.calibrated
-    ? `Answers like this one are right ${percent} times in 100.`
+    ? `Answers like this one are right ${percent} times in\u00a0100.`
     : `Confidence ${share.toFixed(2)}. It is a score, not a probability: this run is not calibrated.`;
   return node("div", { class: "confidence" },
     node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
@@ -86,15 +88,14 @@ export function showHits(answer, query, onHit) {
   const hits = answer.hits.map((hit, number) => {
     const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : null;
     const facts = [
-      node("b", {}, `${number + 1}`), node("span", {}, mark(hit.tier), hit.tier === "none" ? "no place" : hit.tier),
-      node("span", {}, `place ${hit.place}`),
-      away === null || answer.abstains ? null : node("span", {}, `${away.toFixed(0)} m from it`),
-      node("span", { class: "soft" }, `distance ${hit.distance.toFixed(2)}`),
+      node("span", { class: "line" }, node("b", {}, `${number + 1}`), mark(hit.tier), hit.place < 0 ? "outside every place" : `${hit.tier}, place ${hit.place}`),
+      node("span", { class: "line" }, `similarity ${hit.similarity.toFixed(2)}`),
+      away === null || answer.abstains ? null : node("span", { class: "line soft" }, `${away.toFixed(0)} m from the answer`),
     ];
     const item = node("li", {}, node("button", {
-      type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}; show it on the map`,
+      type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}, similarity ${hit.similarity.toFixed(2)}; show it on the map`,
       onmouseenter: () => onHit(number, true), onmouseleave: () => onHit(number, false),
-      onfocus: () => onHit(number, true), onblur: () => onHit(number, false),
+      onfocus: () => onHit(number, true), onblur: () => onHit(number, false), onclick: () => onHit(number, true),
     }, figure(`/photos/${hit.photo}?side=320`, `database photo ${number + 1}`, facts)));
     return item;
   });
@@ -109,10 +110,7 @@ export function lightHit(number, on, scroll) {
   if (on && scroll) item.scrollIntoView({ block: "nearest", behavior: "smooth" });
 }
 
-function figure(source, alt, facts) {
-  const image = node("img", { src: source, alt, loading: "lazy", onerror: () => image.replaceWith(node("span", { class: "gone" }, "This photo's file is gone.")) });
-  return node("figure", {}, image, node("figcaption", {}, ...facts.filter(Boolean)));
-}
+const figure = (source, alt, facts) => node("figure", {}, picture(source, alt), node("figcaption", {}, ...facts.filter(Boolean)));
 
 export function showPlaces(answer, onPlace) {
   const rows = answer.places.slice(0, 8).map((guess) => node("li", {}, node("button", { type: "button", onclick: () => onPlace(guess.place) },

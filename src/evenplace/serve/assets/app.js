@@ -3,7 +3,7 @@
 import { lightHit, mood, showBusy, showHits, showPlaces, showProblem, showTimes, showVerdict } from "./answer.js";
 import { listen } from "./ask.js";
 import { Browse } from "./browse.js";
-import { readCells } from "./cells.js";
+import { MEANING, readCells } from "./cells.js";
 import { byId, mark, node, plural } from "./dom.js";
 import { CellMap } from "./map.js";
 import { ask, locate } from "./service.js";
@@ -26,8 +26,10 @@ function tabs() {
   all.forEach((tab, number) => {
     tab.onclick = () => open(tab);
     tab.onkeydown = (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (step) open(all[(number + step + all.length) % all.length], true);
+      const to = { ArrowRight: number + 1, ArrowLeft: number - 1, Home: 0, End: all.length - 1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      open(all[(to + all.length) % all.length], true);
     };
   });
   page.openTab = (id) => open(byId(id));
@@ -39,7 +41,10 @@ function light(number, on, scroll) {
 }
 
 async function askWith(photo) {
+  // What had the focus may vanish with its tab; the keys then go on from the tab that is shown.
+  const lost = byId("browse").contains(document.activeElement);
   page.openTab("tab-find");
+  if (lost) byId("tab-find").focus();
   const turn = ++page.asked;
   if (page.query) URL.revokeObjectURL(page.query);
   page.query = URL.createObjectURL(photo);
@@ -54,7 +59,9 @@ async function askWith(photo) {
     const answer = await locate(photo);
     if (turn === page.asked) show(answer, performance.now() - began);
   } catch (refusal) {
-    if (turn === page.asked) showProblem(refusal);
+    if (turn !== page.asked) return;
+    page.map.fitAll();
+    showProblem(refusal);
   }
 }
 
@@ -72,11 +79,13 @@ async function start() {
   byId("query").onerror = () => { byId("query").hidden = true; byId("drop").classList.remove("filled"); };
   page.about = await ask("/about");
   page.cells = readCells(await ask("/map"));
-  const { photos, places, tiers, tiles } = page.about;
+  const { photos, places, tiers } = page.about;
+  const local = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
+  if (page.about.tiles_from) byId("origins").textContent = `The map's tiles come from ${page.about.tiles_from}, nothing else from another machine.`;
+  byId("by-whom").textContent = local ? "on this machine" : `by ${location.hostname}`;
   byId("lead").textContent = `${plural(photos, "photo")} of ${plural(places, "place")}`;
-  byId("legend").replaceChildren(...Object.keys(tiers).map((tier) => node("span", {}, mark(tier), tier)),
-    node("span", { class: "soft" }, "how often a cell was photographed"));
-  page.map = new CellMap(byId("map"), page.cells, { tiles, faint: true, label: "Map of the answer" });
+  byId("legend").replaceChildren(...Object.keys(tiers).map((tier) => node("span", {}, mark(tier), MEANING[tier])));
+  page.map = new CellMap(byId("map"), page.cells, { ...page.about, faint: true, label: "Map of the answer; its photos are in the list below too" });
   listen(askWith, showProblem);
   if (location.hash === "#browse") page.openTab("tab-browse");
   document.body.dataset.ready = "yes";

@@ -1,8 +1,9 @@
 // The second tab: what the database holds, where it is dense, and what a cell looks like.
 
-import { byId, mark, node, plural } from "./dom.js";
+import { byId, mark, node, picture, plural } from "./dom.js";
 import { CellMap } from "./map.js";
-import { ask } from "./service.js";
+import { MEANING } from "./cells.js";
+import { ask, askPhoto } from "./service.js";
 
 const PAGE = 30, SHOTS = 24;
 
@@ -10,13 +11,13 @@ export class Browse {
   constructor(about, cells, onPhoto) {
     this.about = about;
     this.onPhoto = onPhoto;
-    this.map = new CellMap(byId("atlas"), cells, { tiles: about.tiles, label: "Map of the database" });
+    this.map = new CellMap(byId("atlas"), cells, { ...about, label: "Map of the database; places are in the list below too" });
     this.map.onCell((row) => this.open(cells.places[row]));
     this.tiles();
     for (const radio of document.getElementsByName("colour")) radio.onchange = () => this.colour(radio.value);
     byId("order").onchange = byId("tier").onchange = () => this.list(0);
     byId("more-places").onclick = () => this.list(byId("list").children.length);
-    byId("more-shots").onclick = () => this.shots(byId("shots").children.length);
+    byId("more-shots").onclick = () => this.try(() => this.shots(byId("shots").children.length));
     this.colour("tier");
     this.list(0);
   }
@@ -36,11 +37,25 @@ export class Browse {
     this.map.change({ by });
     const { tiers } = this.about, most = this.map.cells.most;
     byId("atlas-legend").replaceChildren(...(by === "tier"
-      ? ["head", "middle", "tail"].map((tier) => node("span", {}, mark(tier), `${tier} ${tiers[tier].toLocaleString("en")}`))
+      ? ["head", "middle", "tail"].map((tier) => node("span", {}, mark(tier), `${MEANING[tier]}: ${plural(tiers[tier], "cell")}`))
       : [node("span", {}, "1 photo"), node("span", { class: "ramp", "aria-hidden": "true" }), node("span", {}, plural(most, "photo"))]));
   }
 
-  async list(offset) {
+  // A question of this tab that fails is said where its answer would have been.
+  async try(asking) {
+    try {
+      await asking();
+    } catch (refusal) {
+      byId("cell-title").textContent = "That did not work";
+      byId("cell-caption").textContent = `${refusal.message}; ${refusal.remedy || "try again"}.`;
+    }
+  }
+
+  list(offset) {
+    return this.try(() => this.listFrom(offset));
+  }
+
+  async listFrom(offset) {
     const tier = byId("tier").value, order = byId("order").value;
     const found = await ask(`/places?order=${order}&limit=${PAGE}&offset=${offset}${tier ? `&tier=${tier}` : ""}`);
     const rows = found.places.map((place) => node("li", {}, node("button", { type: "button", "data-place": place.place, onclick: () => this.open(place.place) },
@@ -55,7 +70,8 @@ export class Browse {
     this.map.choose(place);
     for (const button of byId("list").querySelectorAll("button")) button.toggleAttribute("aria-current", Number(button.dataset.place) === place);
     byId("shots").replaceChildren();
-    await this.shots(0);
+    await this.try(() => this.shots(0));
+    if (matchMedia("(max-width: 860px)").matches) byId("cell").scrollIntoView({ behavior: "smooth" }); // it is far below
   }
 
   async shots(offset) {
@@ -63,16 +79,15 @@ export class Browse {
     if (found.place !== this.place) return; // another cell was chosen meanwhile
     byId("cell-title").replaceChildren(mark(found.tier), `Place ${found.place}`);
     byId("cell-caption").textContent = `${found.tier}, ${plural(found.photos, "photo")} on ${Math.round(found.area).toLocaleString("en")} m². Choose a photo to ask with it.`;
-    byId("shots").append(...found.pictures.map((picture, number) => this.shot(picture, offset + number)));
+    byId("shots").append(...found.pictures.map((shot, number) => this.shot(shot, offset + number)));
     byId("more-shots").hidden = byId("shots").children.length >= found.photos;
   }
 
-  shot(picture, number) {
-    const facts = [picture.heading === null ? null : `looking ${compass(picture.heading)}`, picture.time && picture.time.slice(0, 10)].filter(Boolean);
-    return node("li", {}, node("button", { type: "button", "aria-label": `ask with photo ${number + 1}`, onclick: async () => {
-      const response = await fetch(`/photos/${picture.photo}?side=1024`);
-      this.onPhoto(await response.blob());
-    } }, node("img", { src: `/photos/${picture.photo}?side=240`, alt: `photo ${number + 1}`, loading: "lazy" }), node("span", { class: "soft" }, facts.join(", "))));
+  shot(shot, number) {
+    const facts = [shot.heading === null ? null : `looking ${compass(shot.heading)}`, shot.time && shot.time.slice(0, 10)].filter(Boolean);
+    const askWith = () => this.try(async () => this.onPhoto(await askPhoto(shot.photo)));
+    return node("li", {}, node("button", { type: "button", "aria-label": `ask with photo ${number + 1}`, onclick: askWith },
+      picture(`/photos/${shot.photo}?side=240`, `photo ${number + 1}`), node("span", { class: "soft" }, facts.join(", "))));
   }
 }
 

@@ -3,6 +3,7 @@
 const decode = (text, Type) => new Type(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const TIERS = ["head", "middle", "tail"];
+export const MEANING = { head: "head, photographed most", middle: "middle", tail: "tail, photographed least" };
 
 export function readCells(data) {
   const photos = decode(data.photos, Uint32Array);

@@ -11,6 +11,12 @@ export function node(tag, attributes = {}, ...children) {
   return made;
 }
 
+// A picture, or a word about it where its file has gone.
+export function picture(source, alt) {
+  const image = node("img", { src: source, alt, loading: "lazy", onerror: () => image.replaceWith(node("span", { class: "gone" }, "The file of this photo is not where it was.")) });
+  return image;
+}
+
 export const byId = (id) => document.getElementById(id);
 export const mark = (tier) => node("span", { class: `mark ${tier}`, "aria-hidden": "true" });
 export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;

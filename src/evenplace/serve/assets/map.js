@@ -5,9 +5,10 @@ import { node } from "./dom.js";
 
 const METRES = 111320; // of one degree of latitude
 const ROOM = 30; // pixels a pin needs
+const NEAR = 100; // metres from a sure answer that its map shows at first
 
 export class CellMap {
-  constructor(element, cells, { tiles = "", faint = false, label }) {
+  constructor(element, cells, { tiles = "", tiles_credit = "", faint = false, label }) {
     this.cells = cells;
     this.tiles = tiles;
     const crs = tiles ? L.CRS.EPSG3857 : L.CRS.Simple;
@@ -19,6 +20,7 @@ export class CellMap {
     this.map.on("focus click", () => this.map.scrollWheelZoom.enable()); // until then a wheel scrolls the page
     this.map.on("blur", () => this.map.scrollWheelZoom.disable());
     if (tiles) L.tileLayer(tiles, { maxZoom: 20 }).addTo(this.map);
+    if (tiles_credit) this.credit(tiles_credit);
     this.shape = projectCells(cells, crs, tiles);
     this.options = { by: "tier", faint, chosen: -1 };
     this.paint = paintLayer(cells, this.shape, this.options);
@@ -30,6 +32,13 @@ export class CellMap {
     this.map.on("zoomend", () => this.spread());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint.redraw());
     new ResizeObserver(() => this.map.invalidateSize()).observe(element);
+  }
+
+  // Whose tiles these are, as text: what was configured is never HTML.
+  credit(text) {
+    const control = L.control({ position: "bottomright" });
+    control.onAdd = () => node("div", { class: "credit" }, text);
+    control.addTo(this.map);
   }
 
   change(options) {
@@ -96,10 +105,12 @@ export class CellMap {
       pin.lead = L.polyline([pin.spot, pin.spot], { className: "lead-line", interactive: false }).addTo(this.over);
       pin.getElement().addEventListener("focus", () => onHit(number, true));
       pin.getElement().addEventListener("blur", () => onHit(number, false));
-      if (!answer.position || number < 3) around.push(this.at(hit));
+      const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : 0;
+      if (mood !== "sure" || away < NEAR) around.push(pin.spot);
       return pin;
     });
-    if (around.length) this.map.fitBounds(L.latLngBounds(around).pad(0.25), { maxZoom: this.tiles ? 18 : 1, animate: false });
+    // A sure answer is shown close by; an unsure one with everything else it might be.
+    if (around.length) this.map.fitBounds(L.latLngBounds(around), { padding: [40, 40], maxZoom: this.tiles ? 18 : 1, animate: false });
     this.centre = !answer.abstains && answer.position ? this.at(answer.position) : null;
     this.spread();
   }

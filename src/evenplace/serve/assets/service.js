@@ -1,13 +1,24 @@
 // What the service says, and how it is asked.  A refusal carries its reason and its remedy.
 
 export class Refused extends Error {
-  constructor(status, detail, remedy) {
+  constructor(status, detail, remedy, seconds = 1) {
     super(detail);
-    Object.assign(this, { status, remedy });
+    Object.assign(this, { status, remedy, seconds });
   }
 }
 
 export async function ask(path, options = {}) {
+  const response = await askFor(path, options);
+  return response.json();
+}
+
+// A database photo as a file to ask with.
+export async function askPhoto(id) {
+  const response = await askFor(`/photos/${id}?side=1024`);
+  return response.blob();
+}
+
+async function askFor(path, options = {}) {
   let response;
   try {
     response = await fetch(path, { credentials: "same-origin", ...options });
@@ -16,11 +27,11 @@ export async function ask(path, options = {}) {
   }
   if (response.status === 401) {
     await signIn();
-    return ask(path, options);
+    return askFor(path, options);
   }
-  if (response.ok) return response.status === 204 ? null : response.json();
+  if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
-  throw new Refused(response.status, problem.detail || `the service said ${response.status}`, problem.remedy || "try again");
+  throw new Refused(response.status, problem.detail || `the service said ${response.status}`, problem.remedy || "try again", Number(response.headers.get("retry-after")) || 1);
 }
 
 export async function locate(photo, k = 5) {
@@ -31,7 +42,7 @@ export async function locate(photo, k = 5) {
       return (await ask(`/locate?k=${k}`, { method: "POST", body: form })).answers[0];
     } catch (refusal) {
       if (refusal.status !== 503 || tries === 2) throw refusal;
-      await new Promise((wake) => setTimeout(wake, 1000 * (tries + 1)));
+      await new Promise((wake) => setTimeout(wake, 1000 * Math.min(refusal.seconds, 10)));
     }
   }
 }
