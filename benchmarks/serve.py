@@ -7,7 +7,8 @@ is `evenplace serve` in a process of its own; clients and service share the mach
 
     load      64 clients for --seconds: statuses, answers compared with the engine's, memory
     batching  64 clients, batches of 8 against batches of 1, all else equal, in turns
-    overhead  one client, HTTP against engine.answer on the same bytes, in turns
+    overhead  one client, HTTP against engine.answer on the same bytes, in turns, each after the
+              same pause: neither finds the other's threads still spinning, nor its own still warm
 """
 
 import argparse
@@ -24,16 +25,19 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from evenplace.cli.memory import keep_freed_memory
+
 RESULTS = Path(__file__).parent / "results" / "serve.md"
 CLIENTS = 64
 ROUNDS = 5
+PAUSE = 0.02  # seconds before each question of a lone client
 EVENPLACE = (sys.executable, "-c", "from evenplace.cli import main; main()")
 
 
@@ -68,6 +72,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true", help="exit 1 unless every figure is met")
     args = parser.parse_args()
+    keep_freed_memory()  # as the service does
     run, queries = (args.run, args.queries) if args.run else make_town(Path("runs/serve"))
     photos = [path.read_bytes() for path in sorted(queries.glob("*.jpg"))[:64]]
     answers = expected(run, photos)
@@ -79,7 +84,7 @@ def main() -> int:
     say("batches")
     batched, alone = compare(run, photos, answers, args.seconds)
     lines, good = judge(load, extra, batched, alone)
-    text = "\n".join([*head(args.seconds), *lines])
+    text = "\n".join([*head(args.seconds, run), *lines])
     print(text)
     if args.write:
         RESULTS.write_text(text + "\n")
@@ -220,16 +225,21 @@ def overhead(run: Path, port: int, photos: Sequence[bytes]) -> list[tuple[float,
     engine = open_engine(run)
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     pairs = []
-    for turn in range(3):
+    for turn in range(4):
         for photo in photos:
-            began = time.perf_counter()
-            ask(line, photo)
-            middle = time.perf_counter()
-            engine.answer(photo)
-            ended = time.perf_counter()
+            over = timed(lambda: ask(line, photo))  # noqa: B023, called at once
+            inside = timed(lambda: engine.answer(photo))  # noqa: B023
             if turn:  # the first round warms both up
-                pairs.append((1e3 * (middle - began), 1e3 * (ended - middle)))
+                pairs.append((over, inside))
     return pairs
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Milliseconds of some work after a pause."""
+    time.sleep(PAUSE)
+    began = time.perf_counter()
+    work()
+    return 1e3 * (time.perf_counter() - began)
 
 
 def judge(
@@ -268,13 +278,21 @@ def judge(
     return lines, all(met for *_, met in checks)
 
 
-def head(seconds: float) -> list[str]:
+def head(seconds: float, run: Path) -> list[str]:
     import torch
 
+    from evenplace.index import open_index
+    from evenplace.run import run_recipe
+
+    index, recipe = open_index(run / "index"), run_recipe(run)
     return [
+        "# The service",
+        "",
         f"`python -m benchmarks.serve --seconds {seconds:g}` on {datetime.date.today()}: "
         f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__.split('+')[0]}, "
-        f"load average {os.getloadavg()[0]:.1f}, town seed 0.",
+        f"load average {os.getloadavg()[0]:.1f}; {len(index):,} photos of {len(index.places)} "
+        f"places, {recipe.name} on {recipe.network.backbone}, town seed 0; "
+        "clients and service on the same cores.",
         "",
     ]
 

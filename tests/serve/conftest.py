@@ -1,5 +1,6 @@
 """A run small enough to serve in a test: 40 photos of coloured cells, no training."""
 
+import io
 import shutil
 import threading
 import time
@@ -14,12 +15,14 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from PIL import Image
 
 from evenplace.photos import read_photos
 from evenplace.run import index_foreign, open_engine, run_recipe
 from evenplace.serve.app import create_app
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos, rehearsed
+from tests.serve.visits import BROWSER, Visit
 
 HOME = "http://127.0.0.1"
 Serve = Callable[..., AbstractContextManager[TestClient]]
@@ -104,3 +107,32 @@ def address(town: Town) -> Iterator[str]:
     """A service on a real port."""
     with listening(create_app(Settings(town.run))) as where:
         yield where
+
+
+def jpeg(width: int = 64, height: int = 64, **options: Any) -> bytes:
+    """A picture of noise."""
+    data = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 255, (height, width, 3)).astype(np.uint8)
+    Image.fromarray(noise).save(data, "JPEG", **options)
+    return data.getvalue()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium with a camera that films a test picture."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    films = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+    with playwright.sync_playwright() as started:
+        # No sandbox: tests run as root in containers; the page is our own.
+        opened = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", *films])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Visit]:
+    opened = Visit(browser, address)
+    yield opened
+    assert opened.strangers == [], "no request leaves the machine"
+    assert opened.complaints == []
+    opened.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import evenplace as ep
+from evenplace.serve import client as client_module
 from evenplace.serve import schema
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client, ServiceError
@@ -85,3 +86,11 @@ def test_the_guide_shows_every_route(address: str) -> None:
     for path in described["paths"]:
         assert path in GUIDE.read_text(), path
     assert len(COMMANDS) >= 6
+
+
+@pytest.mark.parametrize(
+    ("said", "waited"),
+    [("3", 3), ("0", 0), ("9999", 30), ("", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1), ("-5", 1)],
+)
+def test_the_client_waits_what_it_understands(said: str, waited: float) -> None:
+    assert client_module._seconds(said) == waited

@@ -1,8 +1,6 @@
 """The service keeps answering: a queue with walls, batches, and a stop that loses nothing."""
 
-import asyncio
 import concurrent.futures
-import io
 import os
 import signal
 import socket
@@ -13,20 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
-import torch
-from PIL import Image
 
 from evenplace.cli import main
 from evenplace.serve.app import create_app
-from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.client import Client, ServiceError
 from evenplace.serve.problems import Problem
-from evenplace.serve.settings import Batching, Limits, Settings
+from evenplace.serve.settings import Limits, Settings
 from evenplace.serve.waiting import WaitingRoom
 from tests.serve.conftest import Town, listening, serving
 from tests.serve.test_api import ask, problem_of
@@ -134,92 +128,6 @@ def test_the_client_waits_for_a_full_queue(town: Town) -> None:
         pytest.raises(ServiceError),
     ):
         client.ready()
-
-
-def test_photos_that_come_together_are_described_together(town: Town) -> None:
-    sizes: list[int] = []
-
-    async def go() -> None:
-        from evenplace.serve.library import Library
-
-        snapshot = Library(town.run).current
-        batcher = Batcher(
-            Batching(photos=4, window_ms=500),
-            Limits(),
-            lambda photos, seconds: sizes.append(photos),
-        )
-        batcher.start()
-        asked = [batcher.ask(snapshot, town.photo(n), 3) for n in range(8)]
-        found = await asyncio.gather(*asked)
-        assert [len(answer.hits) for answer in found] == [3] * 8
-        began = time.perf_counter()
-        await batcher.ask(snapshot, town.photo(), 3)
-        assert time.perf_counter() - began < 0.45, "nobody else is coming: no waiting"
-        await batcher.stop()
-
-    asyncio.run(go())
-    assert sum(sizes) == 9
-    assert max(sizes) <= 4
-    assert len(sizes) < 9
-
-
-def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
-    async def go() -> list[int]:
-        from evenplace.serve.library import Library
-
-        snapshot = Library(town.run).current
-        batcher = Batcher(Batching(window_ms=200), Limits())
-        batcher.start()
-        asked = [batcher.ask(snapshot, town.photo(n), n + 1) for n in range(4)]
-        found = await asyncio.gather(*asked)
-        await batcher.stop()
-        return [len(answer.hits) for answer in found]
-
-    assert asyncio.run(go()) == [1, 2, 3, 4]
-
-
-def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
-    town: Town, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from evenplace.serve import batches
-    from evenplace.serve.library import Library
-
-    poison = Library(town.run).current
-    plain = batches.describe
-
-    def fails(model: Any, pixels: torch.Tensor) -> Any:
-        if any(bool((one == 0).all()) for one in pixels):
-            raise RuntimeError("black photos")
-        return plain(model, pixels)
-
-    black = io.BytesIO()
-    Image.new("RGB", (64, 64)).save(black, "PNG")
-    monkeypatch.setattr(batches, "describe", fails)
-
-    async def go() -> list[Any]:
-        batcher = Batcher(Batching(window_ms=300), Limits())
-        batcher.start()
-        photos = [town.photo(0), black.getvalue(), town.photo(1)]
-        asked = [batcher.ask(poison, photo, 2) for photo in photos]
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        await batcher.stop()
-        return found
-
-    first, second, third = asyncio.run(go())
-    assert len(first.hits) == len(third.hits) == 2
-    assert isinstance(second, RuntimeError)
-
-
-def test_a_network_that_mixes_its_batch_gets_one_photo_at_a_time() -> None:
-    class Mixing:
-        batch = 8
-
-        def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
-            return pixels.float().mean(dim=(0, 2, 3))[None].expand(len(pixels), -1)
-
-    pixels = torch.randint(255, (3, 3, 4, 4), dtype=torch.uint8)
-    alone = pixels.float().mean(dim=(2, 3)).numpy()
-    assert describe(Mixing(), pixels) == pytest.approx(alone)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -3,16 +3,20 @@
 import concurrent.futures
 import json
 import shutil
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from evenplace.errors import SettingError
 from evenplace.index import remove_photos
 from evenplace.photos import read_photos
-from evenplace.run import index_run
+from evenplace.run import index_run, open_engine
 from evenplace.serve.library import Library
+from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos
 from tests.serve.conftest import Town, serving
 from tests.serve.test_api import ask
@@ -114,3 +118,42 @@ def test_a_reload_under_load_fails_no_question(own_town: Town, larger: Path) -> 
         assert 'evenplace_index_reloads_total{outcome="opened"} 1.0' in client.get("/metrics").text
         old = f"/photos/{before['index']}-0"
         assert client.get(old).status_code == 200
+
+
+def test_photos_with_relative_paths_are_found_from_anywhere(
+    own_town: Town,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(own_town.database.parent)
+    index_run(own_town.run, read_photos(own_town.database.name))
+    monkeypatch.chdir(tmp_path)
+    with serving(own_town.run) as client:
+        shown = f"/photos/{client.get('/about').json()['index']}-0"
+        assert client.get(shown).status_code == 404
+        assert "--photos FOLDER" in caplog.text
+        caplog.clear()
+    with serving(own_town.run, photos=own_town.database.parent) as client:
+        assert client.get(shown).status_code == 200
+        assert not caplog.text
+    with pytest.raises(SettingError, match="is no folder"):
+        Settings(own_town.run, photos=tmp_path / "nowhere")
+
+
+def test_the_thread_that_opened_an_index_is_gone(
+    own_town: Town, larger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its OpenMP pool would slow down the thread that describes photos."""
+    opened_by: list[threading.Thread] = []
+
+    def watched(*words: Any, **options: Any) -> Any:
+        opened_by.append(threading.current_thread())
+        return open_engine(*words, **options)
+
+    monkeypatch.setattr("evenplace.serve.library.open_engine", watched)
+    library = Library(own_town.run)
+    index_run(own_town.run, read_photos(larger))
+    assert library.refresh()
+    assert len(opened_by) == 2
+    assert not any(thread.is_alive() for thread in opened_by)

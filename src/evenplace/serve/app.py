@@ -18,6 +18,7 @@ from evenplace.serve.service import Service
 from evenplace.serve.settings import Settings
 
 log = logging.getLogger("evenplace.serve")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
@@ -41,6 +42,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         swagger_ui_oauth2_redirect_url=None,
         generate_unique_id_function=lambda route: route.name,
         strict_content_type=False,
+        redirect_slashes=False,
     )
     app.state.service = held
     app.include_router(routes.router)
@@ -48,6 +50,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_value)
     app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_middleware(_Mend)
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(_Count, service=held)
     return app
@@ -81,8 +84,32 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
     return Problem("body-unreadable", "the request cannot be read", "see /docs").response()
 
 
+class _Mend:
+    """Turns what nobody foresaw into a problem without details."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watch(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception:
+            if scope["type"] != "http" or begun:
+                raise
+            log.exception("a %s of %s failed", _method(scope), _route(scope))
+            failed = Problem("failed", "the service made a mistake", "see its log, and tell us")
+            await failed.response()(scope, receive, send)
+
+
 class _Count:
-    """Counts and times requests, and turns what nobody foresaw into a problem without details."""
+    """Counts and times requests."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._metrics = app, service.metrics
@@ -101,16 +128,15 @@ class _Count:
 
         try:
             await self._app(scope, receive, watch)
-        except Exception:
-            log.exception("a %s of %s failed", scope["method"], _route(scope))
-            if status:
-                raise
-            failed = Problem("failed", "the service made a mistake", "see its log, and tell us")
-            await failed.response()(scope, receive, watch)
         finally:
             route = _route(scope)
-            self._metrics.requests.labels(scope["method"][:8], route, str(status)).inc()
+            self._metrics.requests.labels(_method(scope), route, str(status)).inc()
             self._metrics.seconds.labels(route).observe(time.perf_counter() - began)
+
+
+def _method(scope: Scope) -> str:
+    """A method there is; a stranger's own would be one more series to count for each he invents."""
+    return str(scope["method"]) if scope["method"] in METHODS else "other"
 
 
 def _route(scope: Scope) -> str:

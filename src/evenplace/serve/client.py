@@ -17,6 +17,7 @@ from evenplace.errors import EvenPlaceError
 from evenplace.serve import schema
 
 Photo = str | Path | bytes
+LONGEST_WAIT = 30.0  # seconds a service may send a client to wait
 
 
 class ServiceError(EvenPlaceError):
@@ -111,10 +112,15 @@ class Client:
                 raise ServiceError(_unreachable(self._http.base_url)) from cause
             if said.status_code != 503 or attempt == self._tries:
                 break
-            time.sleep(float(said.headers.get("retry-after", 1)))
+            time.sleep(_seconds(said.headers.get("retry-after", "")))
         if said.is_success:
             return said
         raise ServiceError(_problem(said))
+
+
+def _seconds(text: str) -> float:
+    """How long to wait; a second if that was not said in seconds."""
+    return min(float(text), LONGEST_WAIT) if text.isdecimal() and text.isascii() else 1.0
 
 
 def _bytes(photo: Photo) -> bytes:

@@ -18,7 +18,7 @@ from evenplace.serve.settings import Settings, is_loopback
 
 COOKIE = "evenplace"
 # What anybody may have: the empty page and its files hold nothing of the database.
-OPEN = ("/", "/health", "/ready", "/session", "/docs", "/openapi.json", "/favicon.ico")
+OPEN = ("/", "/health", "/session", "/docs", "/openapi.json", "/favicon.ico")
 
 
 class Guard:

@@ -9,6 +9,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
@@ -80,6 +81,15 @@ class Library:
         self.problem = str(error)
 
     def _open(self) -> Snapshot:
+        """Open on a thread that ends then, and its OpenMP threads with it.
+
+        Each thread that has run torch keeps a pool of them.  When the pools of all are more than
+        the cores, OpenMP sleeps where it would spin, and describing a photo takes longer.
+        """
+        with ThreadPoolExecutor(1) as loader:
+            return loader.submit(self._load).result()
+
+    def _load(self) -> Snapshot:
         version = self._version()
         engine = open_engine(self._run, **self._changes)
         if engine.model is None:

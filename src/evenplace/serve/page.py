@@ -1,19 +1,23 @@
 """The page and its files, all from this machine; and a way to sign in where there is a token."""
 
+import asyncio
+import json
 import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from evenplace.report.page import asset as report_asset
 from evenplace.serve.guard import COOKIE, same, session_cookie, wrong_token
 from evenplace.serve.problems import Problem
 from evenplace.serve.reference import reference_page
+from evenplace.serve.settings import Limits
+from evenplace.serve.uploads import read_body
 
 router = APIRouter(include_in_schema=False)
+SIGN_IN = Limits(request_bytes=4096, body_seconds=5.0)
 KINDS = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -58,10 +62,11 @@ def docs(request: Request) -> Response:
 
 
 @router.post("/session")
-def sign_in(request: Request, token: Annotated[str, Body(embed=True, max_length=500)]) -> Response:
+async def sign_in(request: Request) -> Response:
     """Trade the token for a cookie, so that pictures on the page load."""
     expected = request.app.state.service.settings.token
-    if expected and not same(token.strip(), expected):
+    given = await _given_token(request)
+    if expected and not same(given, expected):
         raise wrong_token()
     response = Response(status_code=204)
     if expected:
@@ -70,9 +75,22 @@ def sign_in(request: Request, token: Annotated[str, Body(embed=True, max_length=
             session_cookie(expected),
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            # A proxy's word is enough to be stricter.
+            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto")),
         )
     return response
+
+
+async def _given_token(request: Request) -> str:
+    """The token in {"token": "..."}; anybody may send this, so little of it is read."""
+    try:
+        async with asyncio.timeout(SIGN_IN.body_seconds):
+            given = json.loads(await read_body(request, SIGN_IN))["token"]
+    except (ValueError, TypeError, KeyError, RecursionError, TimeoutError) as cause:
+        raise Problem(
+            "body-unreadable", "the body holds no token", 'send {"token": "..."} as JSON'
+        ) from cause
+    return str(given).strip()
 
 
 def _file(name: str) -> Response:

@@ -12,6 +12,7 @@ from evenplace.serve.settings import Limits
 
 FIELD = "photo"
 RAW = ("image/", "application/octet-stream")
+MOST_DIGITS = 15  # of an announced length; Python refuses to read one of thousands
 
 
 async def read_uploads(request: Request, limits: Limits) -> list[bytes]:
@@ -22,7 +23,7 @@ async def read_uploads(request: Request, limits: Limits) -> list[bytes]:
             if kind == "multipart/form-data":
                 photos = await _parts(request, limits)
             elif kind.startswith(RAW):
-                photos = [b"".join([part async for part in _bounded(request, limits)])]
+                photos = [await read_body(request, limits)]
             else:
                 raise Problem(
                     "body-not-a-photo",
@@ -44,9 +45,14 @@ def announced_bytes(request: Request, limits: Limits) -> int:
     length = request.headers.get("content-length", "")
     if not length.isascii() or not length.isdigit():
         return limits.request_bytes
-    if int(length) > limits.request_bytes:
+    if len(length) > MOST_DIGITS or int(length) > limits.request_bytes:
         raise _too_large(limits)
     return int(length)
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """A whole body, if it is within limits."""
+    return b"".join([part async for part in _bounded(request, limits)])
 
 
 async def _parts(request: Request, limits: Limits) -> list[bytes]:
@@ -123,5 +129,5 @@ def _too_large(limits: Limits) -> Problem:
     return Problem(
         "request-too-large",
         f"the request has more than {limits.request_bytes:,} bytes",
-        "shrink the photos, or send them in several requests",
+        "send less, or in several requests",
     )
