@@ -133,6 +133,6 @@ def browser() -> Iterator[Any]:
 def visit(browser: Any, address: str) -> Iterator[Visit]:
     opened = Visit(browser, address)
     yield opened
+    opened.close()
     assert opened.strangers == [], "no request leaves the machine"
     assert opened.complaints == []
-    opened.close()

@@ -12,6 +12,7 @@ from PIL import Image
 
 from evenplace.serve import batches
 from evenplace.serve.batches import Batcher, describe
+from evenplace.serve.decode import decode_photo
 from evenplace.serve.library import Library
 from evenplace.serve.settings import Batching, Limits
 from tests.serve.conftest import Town, jpeg
@@ -133,11 +134,10 @@ def test_a_large_photo_is_not_decoded_where_others_are_described(
     town: Town, monkeypatch: pytest.MonkeyPatch, side: int, where: str
 ) -> None:
     seen: list[str] = []
-    plain = batches.decode_photo
 
     def watched(*words: Any) -> Any:
         seen.append(threading.current_thread().name)
-        return plain(*words)
+        return decode_photo(*words)
 
     monkeypatch.setattr(batches, "decode_photo", watched)
 

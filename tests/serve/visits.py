@@ -37,6 +37,7 @@ class Visit:
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
+        self.page.bring_to_front()  # keys go to the page in front
         self.strangers: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self._note(request.url, address))
