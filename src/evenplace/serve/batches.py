@@ -25,7 +25,7 @@ from evenplace.serve.decode import decode_photo
 from evenplace.serve.settings import Batching, Limits
 from evenplace.serve.snapshot import Snapshot
 
-_SMALL = 1 << 20  # bytes of a photo that decodes in no time: others may have to wait for it
+_SMALL = 1 << 20  # bytes; a larger photo decodes slowly, and meanwhile others may want the network
 
 
 @dataclass(frozen=True)

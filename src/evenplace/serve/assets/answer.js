@@ -89,8 +89,8 @@ export function showHits(answer, query, onHit) {
     const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : null;
     const facts = [
       node("span", { class: "line" }, node("b", {}, `${number + 1}`), mark(hit.tier), hit.place < 0 ? "no place" : `place ${hit.place}`),
-      node("span", { class: "line" }, `${hit.tier === "none" ? "" : `${hit.tier}, `}similarity ${hit.similarity.toFixed(2)}`),
-      away === null || answer.abstains ? null : node("span", { class: "line soft" }, `${away.toFixed(0)} m away`),
+      node("span", { class: "line" }, `similarity ${hit.similarity.toFixed(2)}`),
+      node("span", { class: "line soft" }, [hit.tier, away === null || answer.abstains ? "" : `${away.toFixed(0)} m away`].filter((word) => word && word !== "none").join(", ")),
     ];
     const item = node("li", {}, node("button", {
       type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}, similarity ${hit.similarity.toFixed(2)}; show it on the map`,

@@ -1,0 +1,24 @@
+"""OpenMP is told to spin briefly, in time and unless somebody knows better."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from evenplace.cli.threads import SPINS, VARIABLE, spin_briefly
+
+
+def test_threads_spin_briefly_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "7")
+    spin_briefly()
+    assert os.environ[VARIABLE] == "7"
+    monkeypatch.delenv(VARIABLE)
+    spin_briefly()
+    assert os.environ[VARIABLE] == str(SPINS)
+
+
+def test_torch_is_not_loaded_before_it_is_told() -> None:
+    code = "import evenplace.cli.serve, sys; print('torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"
