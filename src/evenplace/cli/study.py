@@ -49,9 +49,9 @@ def study(
             heading=heading, development=development, announce=announce,
         )  # fmt: skip
         found = run_study(chosen, splits, out, settings=settings or [], announce=announce)
-    command = " ".join(["evenplace", *sys.argv[1:]])
+    words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
     folder = "-".join([name, Path(data).name, *(["development"] if development else [])])
-    page = write_findings(found, out / folder, command=command)
+    page = write_findings(found, out / folder, command=" ".join(["evenplace", *words]))
     for table in chosen.tables:
         console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
     console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
