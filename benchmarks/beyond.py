@@ -1,10 +1,11 @@
 """What else might find the tail, and does not: terms added to the fused score one at a time.
 
-    python benchmarks/beyond.py timisoara cambridge [--seeds 3]
+    python -m benchmarks.beyond timisoara cambridge [--seeds 3]
 
 Data sets are those of `evenplace study --data` (EVENPLACE_DATA).  For every split by position the
 recommended recipe is trained; its score, and the same score with one term more, learn their
-weights on photos held out in turn; the test queries judge.  Writes benchmarks/results/beyond.md.
+weights on photos held out in turn; the test queries judge.  So do sources of confidence, and all
+of them in one regression.  Writes benchmarks/results/beyond.md.
 
     V queries · P candidates · K terms
 """
@@ -13,13 +14,16 @@ import argparse
 import datetime
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from evenplace.evaluation import Truth
+from evenplace.evaluation.confidence import average_precision
 from evenplace.evaluation.evaluate import query_places
 from evenplace.evaluation.predictions import find_spots
 from evenplace.evaluation.uncertainty import pair
@@ -29,13 +33,16 @@ from evenplace.models.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
 from evenplace.search import Search
-from evenplace.search.pools import Pool
+from evenplace.search.confidence import CONFIDENCES, Same, Spots
+from evenplace.search.fusion import fit_fused
+from evenplace.search.pools import Pool, Ranking
+from evenplace.search.rerank import Fused
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import train
 from evenplace.training.partition import cut_places
 from evenplace.training.recipe import read_recipe
-from evenplace.tune import Fold, hold_out, on_other_days
+from evenplace.tune import Fold, evidence, hold_out, on_other_days
 
 RESULTS = Path(__file__).parent / "results" / "beyond.md"
 START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms
@@ -168,13 +175,20 @@ def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
     return (start + moved.detach() * spread).double().numpy()
 
 
-def judge(
-    split: Split, folder: Path, cache: Path
-) -> tuple[Bools, NDArray[np.int8], NDArray[np.float64]]:
-    """Whether each rule's first answer is right (rules, Q), the tier of each query, the weights."""
+@dataclass(frozen=True)
+class Prepared:
+    """A split with its recommended model: photos held out in turn, and the test."""
+
+    split: Split
+    held: list[Fold]
+    test: Fold
+
+
+def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
+    """Train with and without each fold, and index."""
     recipe = read_recipe("dapr-m").changed([f"seed={split.seed}"])
     places = cut_places(recipe.places, split.train)
-    folds = on_other_days(
+    held = on_other_days(
         hold_out(split.train, places, recipe, folder / "folds", cache_folder=cache)
     )
     network = build_network(recipe.network)
@@ -191,17 +205,75 @@ def judge(
         prototypes=network.classifiers.joint().detach().numpy(),
         scale=network.scale,
     )
-    test = Fold(index, split.queries[asked.rows], asked.descriptors)
+    return Prepared(split, held, Fold(index, split.queries[asked.rows], asked.descriptors))
+
+
+@dataclass(frozen=True)
+class Judged:
+    right: Bools  # (rules, Q) whether each rule's first answer is
+    tiers: NDArray[np.int8]  # (Q,)
+    weights: NDArray[np.float64]  # (rules,) of the term that was added
+
+
+def judge(ready: Prepared) -> Judged:
     terms = list(terms_added().values())
-    held = [one for fold in folds for one in measure(fold, terms, Truth())]
-    tested = measure(test, terms, split.truth)
+    held = [one for fold in ready.held for one in measure(fold, terms, Truth())]
+    tested = measure(ready.test, terms, ready.split.truth)
     right, added = [], []
     for rule in range(len(terms)):
         weights = learn([(tables[rule], good) for tables, good in held])
         added.append(weights[-1])
         right.append([bool(good[(tables[rule] @ weights).argmax()]) for tables, good in tested])
-    tiers = query_places(Search(index), test.queries, 25.0)[1]
-    return np.array(right), tiers, np.array(added)
+    tiers = query_places(Search(ready.test.index), ready.test.queries, 25.0)[1]
+    return Judged(np.array(right), tiers, np.array(added))
+
+
+def sources(fold: Fold, rule: Fused, truth: Truth) -> tuple[Floats, Bools]:
+    """Every source of confidence on the answers (V, sources), and whether each is right (V,)."""
+    seen: list[list[float]] = []
+
+    def remember(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+        seen.append([one(pool, ranking, spots, same) for one in CONFIDENCES.values()])
+        return 0.0
+
+    engine = Search(fold.index, rerank=rule, confidence=remember, facing=truth.heading is not None)
+    found = engine.search(fold.descriptors, k=1, without=fold.hidden)
+    answered = np.flatnonzero(found.rows[:, 0] >= 0)
+    right = truth.right(fold.queries, fold.index.photos, answered, found.rows[answered, 0])
+    return np.array(seen, np.float32), right
+
+
+def combine(ready: Prepared) -> dict[str, float]:
+    """AUC-PR of every source, and of a logistic regression on all of them learned on the folds."""
+    truth, spec = ready.split.truth, read_recipe("dapr-m").search
+    rule = fit_fused([one for fold in ready.held for one in evidence(fold, spec)])
+    parts = [sources(fold, rule, truth) for fold in ready.held]
+    known, good = (np.concatenate(part) for part in zip(*parts, strict=True))
+    asked, right = sources(ready.test, rule, truth)
+    found = {
+        name: average_precision(right, asked[:, column]) for column, name in enumerate(CONFIDENCES)
+    }
+    centre, spread = known.mean(axis=0), known.std(axis=0) + 1e-9
+    weights = _logistic((known - centre) / spread, good)
+    return found | {"all, combined": average_precision(right, (asked - centre) / spread @ weights)}
+
+
+def _logistic(inputs: Floats, right: Bools) -> Floats:
+    """Weights of a logistic regression, one answer's worth of doubt on each."""
+    table, truth = torch.from_numpy(inputs).float(), torch.from_numpy(right).float()
+    weights = torch.zeros(table.shape[1] + 1, requires_grad=True)
+    optimiser = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+    def step() -> float:
+        optimiser.zero_grad()
+        score = table @ weights[:-1] + weights[-1]
+        cost = functional.binary_cross_entropy_with_logits(score, truth, reduction="sum")
+        cost = (cost + weights[:-1].square().sum() / 2) / len(table)
+        cost.backward()  # type: ignore[no-untyped-call]
+        return float(cost.detach())
+
+    optimiser.step(step)  # type: ignore[no-untyped-call]
+    return weights.detach()[:-1].numpy()
 
 
 def report(data: str, seeds: int, cache: Path) -> str:
@@ -211,13 +283,15 @@ def report(data: str, seeds: int, cache: Path) -> str:
         {path for split in splits for path in (*split.database.paths, *split.queries.paths)}
     )
     cache_trunk(network, paths, ViewSettings(), cache)
-    parts = []
+    parts, sure = [], []
     for split in splits:
         with tempfile.TemporaryDirectory() as folder:
-            parts.append(judge(split, Path(folder), cache))
-        print(f"{data}, seed {split.seed}: {100 * parts[-1][0].mean(axis=1).round(3)}", flush=True)
-    right = np.concatenate([part[0] for part in parts], axis=1)  # (rules, Q)
-    tiers = np.concatenate([part[1] for part in parts])
+            ready = prepare(split, Path(folder), cache)
+            parts.append(judge(ready))
+            sure.append(combine(ready))
+        print(f"{data}, seed {split.seed}: {parts[-1].right.mean(axis=1).round(3)}", flush=True)
+    right = np.concatenate([part.right for part in parts], axis=1)  # (rules, Q)
+    tiers = np.concatenate([part.tiers for part in parts])
     spots = find_spots(np.concatenate([split.queries.positions for split in splits]))
     tail = tiers == TIERS.index("tail")
     lines = [
@@ -234,11 +308,22 @@ def report(data: str, seeds: int, cache: Path) -> str:
             "" if not rule else str(pair(right[rule][of], right[0][of], spots[of]))
             for of in (np.ones(len(tail), bool), tail)
         ]
-        weights = ", ".join(f"{part[2][rule]:.2f}" for part in parts) if rule else ""
+        weights = ", ".join(f"{part.weights[rule]:.2f}" for part in parts) if rule else ""
         overall, rare = 100 * right[rule].mean(), 100 * right[rule][tail].mean()
         lines.append(
             f"| {name} | {overall:.1f} | {gains[0]} | {rare:.1f} | {gains[1]} | {weights} |"
         )
+    lines += [
+        "",
+        "AUC-PR of each source of confidence on the answers of the fused score, mean over the "
+        "splits, and points over −L2.",
+        "",
+        "| source | AUC-PR | − L2 |",
+        "|---|---|---|",
+    ]
+    for name in sure[0]:
+        mean, plain = (np.mean([one[key] for one in sure]) for key in (name, "l2"))
+        lines.append(f"| {name} | {mean:.3f} | {100 * (mean - plain):+.1f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -252,7 +337,7 @@ def main() -> None:
         parts = [report(data, asked.seeds, asked.cache or Path(spare)) for data in asked.data]
     head = (
         "# Beyond the fused score\n\n"
-        f"`python benchmarks/beyond.py {' '.join(asked.data)} --seeds {asked.seeds}`, "
+        f"`python -m benchmarks.beyond {' '.join(asked.data)} --seeds {asked.seeds}`, "
         f"{datetime.date.today()}. One term is added to the recommended score at a time; all "
         "weights are learned on training photos held out in turn.\n"
     )

@@ -215,7 +215,7 @@ def _days(fold: Fold) -> tuple[Ints, Ints]:
 def _learn(folds: list[Fold], spec: SearchSpec) -> Tuned:
     fused = None
     if spec.rerank == "fused":
-        fused = fit_fused([one for fold in folds for one in _evidence(fold, spec)])
+        fused = fit_fused([one for fold in folds for one in evidence(fold, spec)])
     parts = [_rehearse(fold, spec, fused or spec.rerank) for fold in folds]
     confidence, facing, metres, degrees = np.concatenate(parts, axis=1).tolist()
     answers = (tuple(confidence), tuple(facing), tuple(metres), tuple(degrees))
@@ -243,7 +243,7 @@ def _rehearse(fold: Fold, spec: SearchSpec, rule: str | Fused) -> NDArray[np.flo
     return np.stack([*sure, metres, degrees]).astype(np.float64)
 
 
-def _evidence(fold: Fold, spec: SearchSpec) -> list[Evidence]:
+def evidence(fold: Fold, spec: SearchSpec) -> list[Evidence]:
     """What the fused score would weigh for each photo that asks."""
     impostors, sizes, photos = fold.index.impostors, fold.index.sizes, fold.index.photos
     return [
