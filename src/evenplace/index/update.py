@@ -21,8 +21,9 @@ from evenplace.errors import IndexFileError, PhotoError
 from evenplace.index.arrays import write_array, write_photos
 from evenplace.index.build import Bulk, check_units, mean_prototypes, write_bulk
 from evenplace.index.impostors import impostors_of
-from evenplace.index.layout import Delta, Index, Segment, open_index
+from evenplace.index.layout import Index, open_index
 from evenplace.index.manifest import entries, writing
+from evenplace.index.segment import Delta, Segment
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.grid import Grid
 from evenplace.places.table import Places

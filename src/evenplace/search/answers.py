@@ -23,12 +23,12 @@ def masses(
     """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
     if not len(spots):
         return np.zeros(len(pools), np.float32)
-    weight = np.exp(_SCALE * (pools.cosines - _largest(pools)[pools.of]))
+    weight = np.exp(_SCALE * (pools.cosines - pools.largest[pools.of]))
     answer = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
     offset = spots - answer[pools.of]
-    near = np.einsum("td,td->t", offset, offset) <= RADIUS**2
-    total = np.maximum(pools.sums(weight), 1e-300)
-    return np.asarray(pools.sums(np.where(near, weight, 0)) / total, np.float32)
+    near = np.vecdot(offset, offset) <= RADIUS**2
+    here, total = pools.sums(np.stack([near * weight, weight], axis=1)).T
+    return np.asarray(here / np.maximum(total, 1e-300), np.float32)
 
 
 def least_confidence(min_precision: float | None, calibration: Calibration | None) -> float:
@@ -83,11 +83,3 @@ def _doubt(hits: list[Hit], confidence: float, least: float, min_precision: floa
         f"confidence {confidence:.2f} is below the {min(least, 1):.2f} that "
         f"{min_precision:.0%} precision needs"
     )
-
-
-def _largest(pools: Pools) -> NDArray[np.float32]:
-    """The largest cosine of each query; 0 where there are no candidates.  (Q,)."""
-    held = np.diff(pools.cuts) > 0
-    largest = np.zeros(len(pools), np.float32)
-    largest[held] = np.maximum.reduceat(pools.cosines, pools.cuts[:-1][held])
-    return largest

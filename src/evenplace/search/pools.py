@@ -77,9 +77,19 @@ class Pools:
         )
 
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Sum over each query's candidates, 0 where there are none.  (T,) -> (Q,)."""
-        added: NDArray[np.float64] = np.bincount(self.of, values, minlength=len(self)).astype(float)
+        """Sum over each query's candidates, 0 where there are none.  (T, ...) -> (Q, ...)."""
+        held = np.diff(self.cuts) > 0
+        added = np.zeros((len(self), *values.shape[1:]))
+        added[held] = np.add.reduceat(values, self.cuts[:-1][held], axis=0, dtype=np.float64)
         return added
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest cosine of each query; 0 where there are no candidates.  (Q,)."""
+        held = np.diff(self.cuts) > 0
+        largest = np.zeros(len(self), np.float32)
+        largest[held] = np.maximum.reduceat(self.cosines, self.cuts[:-1][held])
+        return largest
 
     def segments(self) -> tuple[Rows, Rows, Rows]:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
@@ -101,3 +111,16 @@ def rank_by(distances: Floats, cosines: Floats, *, by_place: bool) -> Ranking:
     """The nearest first; by_place: of a place's photos, which are equally far, the most alike."""
     order = np.lexsort((-cosines, distances)) if by_place else np.argsort(distances, kind="stable")
     return Ranking(order, distances[order])
+
+
+def best_of(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats, Floats]:
+    """The k best of each query; -1, inf and nan where there are fewer.  (Q, k) each."""
+    rows = np.full((len(pools), k), -1, dtype=np.int64)
+    distances = np.full((len(pools), k), np.inf, dtype=np.float32)
+    cosines = np.full((len(pools), k), np.nan, dtype=np.float32)
+    for query, ranking in enumerate(rankings):
+        best = ranking.order[:k]
+        at = pools.cuts[query] + best
+        rows[query, : len(best)], cosines[query, : len(best)] = pools.rows[at], pools.cosines[at]
+        distances[query, : len(best)] = ranking.distances[:k]
+    return rows, distances, cosines

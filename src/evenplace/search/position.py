@@ -39,31 +39,27 @@ def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[
     """`fuse_position` of a batch.  spots: (T, 2), best: (Q,) candidates, any where none is."""
     if not len(spots):
         return [NOWHERE] * len(pools)
-    of = pools.of
     origin = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    offset = spots - origin[of]  # (T, 2)
-    near = np.einsum("td,td->t", offset, offset) <= _NEAR**2
-    weight = np.where(near, np.exp(_SCALE * (pools.cosines - pools.cosines.max())), 0.0)
-    total = pools.sums(weight)
-    weight /= np.maximum(total, 1e-300)[of]
-    mean = np.stack([pools.sums(weight * axis) for axis in offset.T], axis=1)  # (Q, 2)
-    spread = offset - mean[of]
-    east, north, cross = (
-        pools.sums(weight * spread[:, a] * spread[:, b]) for a, b in ((0, 0), (1, 1), (0, 1))
+    east, north = (spots - origin[pools.of]).T  # (T,) each
+    near = east * east + north * north <= _NEAR**2
+    weight = near * np.exp(_SCALE * (pools.cosines - pools.largest[pools.of]).astype(np.float64))
+    parts = np.stack([np.ones_like(east), east, north, east * east, north * north, east * north], 1)
+    total, *moments = pools.sums(weight[:, None] * parts).T  # (Q,) each
+    east, north, easts, norths, cross = np.stack(moments) / np.maximum(total, 1e-300)
+    ellipses = _ellipses(
+        easts - east * east + _STEP**2, norths - north * north + _STEP**2, cross - east * north
     )
-    ellipses = _ellipses(east + _STEP**2, north + _STEP**2, cross)
+    found = np.stack([origin[:, 0] + east, origin[:, 1] + north, *ellipses], axis=1)
     return [
-        Position(float(where[0]), float(where[1]), Ellipse(*(float(v) for v in shape)))
-        if count
-        else NOWHERE
-        for where, shape, count in zip(origin + mean, ellipses, np.diff(pools.cuts), strict=True)
+        Position(where[0], where[1], Ellipse(*where[2:])) if count else NOWHERE
+        for where, count in zip(found.tolist(), np.diff(pools.cuts).tolist(), strict=True)
     ]
 
 
-def _ellipses(east: Spots, north: Spots, cross: Spots) -> Spots:
-    """Half axes and bearing of 2 × 2 covariances, in closed form.  (Q,) each -> (Q, 3)."""
+def _ellipses(east: Spots, north: Spots, cross: Spots) -> tuple[Spots, Spots, Spots]:
+    """Half axes and bearing of 2 × 2 covariances, in closed form.  (Q,) each."""
     middle, half = (east + north) / 2, (east - north) / 2
     reach = np.hypot(half, cross)
     bearing = 90 - np.degrees(0.5 * np.arctan2(cross, half))  # from east counter-clockwise
     major, minor = np.sqrt(_CHI2 * (middle + reach)), np.sqrt(_CHI2 * np.maximum(middle - reach, 0))
-    return np.stack([major, minor, bearing % 180], axis=1)
+    return major, minor, bearing % 180

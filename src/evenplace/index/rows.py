@@ -1,0 +1,123 @@
+"""Rows of float16 on disk, read and compared while they are in the processor's cache.
+
+Everything here runs on the thread that asks: on a few cores, waking a pool of threads for one
+query costs more than it gives.  `share` uses the cores for many queries.
+
+A product of one row with one query is the same number whatever is asked beside it, because each
+is a dot product of its own; a matrix product rounds differently for every shape.
+
+Q queries · D descriptor · N rows on disk · P rows read · C rows compared with every query
+"""
+
+import os
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.errors import IndexFileError
+
+Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
+Rows = NDArray[np.int64]
+_SERIAL = 32_767  # numbers up to which torch converts without waking its threads
+_GATHERED = 512  # rows converted and compared at a time: what the processor's cache holds
+_SHARED = 8  # queries from which on several threads pay
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class RowFile:
+    """Some rows of a large .npy file, by plain reads.
+
+    What a memory map has touched counts as the process's memory and costs a fault a page; what
+    was read lies in the page cache alone.  The file stays readable when its name is removed.
+    """
+
+    def __init__(self, path: Path, mapped: NDArray[np.float16]) -> None:
+        self._path, self._handle = path, os.open(path, os.O_RDONLY)
+        self._width = mapped.shape[1] * mapped.itemsize
+        self._first = path.stat().st_size - mapped.nbytes
+        weakref.finalize(self, os.close, self._handle)
+
+    def read(self, rows: Rows, out: Halves) -> None:
+        """Read rows into an array, those that follow each other in one go.  (P,), (P, D)."""
+        if not len(rows):
+            return
+        cuts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+        target, width = out.data.cast("B"), self._width
+        for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
+            part, at = target[begin * width : end * width], self._first + row * width
+            while part:
+                count = os.preadv(self._handle, [part], at)
+                if not count:
+                    raise IndexFileError(f"{self._path} ends before row {row}; build it again")
+                part, at = part[count:], at + count
+
+
+class Bench:
+    """Memory to read rows into and convert them, used again and again by one thread."""
+
+    def __init__(self, rows: int, dim: int) -> None:
+        self.halves, self.floats = np.empty((rows, dim), np.float16), np.empty((rows, dim), "f4")
+        step = max(1, _SERIAL // dim)
+        given, made = (
+            torch.split(torch.from_numpy(part), step) for part in (self.halves, self.floats)
+        )
+        self._parts, self._step = list(zip(made, given, strict=True)), step
+
+    def widen(self, count: int) -> Floats:
+        """The first rows as float32."""
+        for made, given in self._parts[: -(-count // self._step)]:
+            made.copy_(given)
+        return self.floats[:count]
+
+
+def compare_rows(
+    read: Callable[[Rows, Halves], None], queries: Floats, rows: Rows, cuts: Rows
+) -> Floats:
+    """<query, row> of each query with its own rows, cuts[q] to cuts[q + 1].  -> (P,)."""
+    products = np.empty(len(rows), np.float32)
+
+    def compare(span: range) -> None:
+        bench = Bench(min(_GATHERED, max(len(rows), 1)), queries.shape[1])
+        for query in span:
+            for first in range(cuts[query], cuts[query + 1], _GATHERED):
+                part = slice(first, min(first + _GATHERED, cuts[query + 1]))
+                count = part.stop - first
+                read(rows[part], bench.halves[:count])
+                np.vecdot(bench.widen(count), queries[query], out=products[part])
+
+    share(len(queries), compare)
+    return products
+
+
+def dots(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
+    products = np.empty((len(queries), len(rows)), np.float32)
+
+    def compare(span: range) -> None:
+        part = slice(span.start, span.stop)
+        np.vecdot(queries[part, None], rows[None], out=products[part])
+
+    share(len(queries), compare)
+    return products
+
+
+def share(count: int, work: Callable[[range], None]) -> None:
+    """Do the work of 0 to count - 1: here when it is little, else on all cores, a span each."""
+    threads = min(_CORES, count // (_SHARED // 2))
+    if threads < 2 or count < _SHARED:
+        return work(range(count))
+    cuts = [count * part // threads for part in range(threads + 1)]
+    spans = [range(a, b) for a, b in pairwise(cuts)]
+    with ThreadPoolExecutor(threads - 1) as others:
+        waiting = [others.submit(work, span) for span in spans[1:]]
+        work(spans[0])
+        for done in waiting:
+            done.result()
+    return None
