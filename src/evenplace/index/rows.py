@@ -10,6 +10,7 @@ Q queries · D descriptor · N rows on disk · P rows read · C rows compared wi
 """
 
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +49,7 @@ class RowFile:
         """Read rows into an array, those that follow each other in one go.  (P,), (P, D)."""
         if not len(rows):
             return
-        cuts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+        cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
         target, width = out.data.cast("B"), self._width
         for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
             part, at = target[begin * width : end * width], self._first + row * width
@@ -60,10 +61,11 @@ class RowFile:
 
 
 class Bench:
-    """Memory to read rows into and convert them, used again and again by one thread."""
+    """Memory to read rows into and convert them."""
 
-    def __init__(self, rows: int, dim: int) -> None:
-        self.halves, self.floats = np.empty((rows, dim), np.float16), np.empty((rows, dim), "f4")
+    def __init__(self, dim: int) -> None:
+        self.dim, shape = dim, (_GATHERED, dim)
+        self.halves, self.floats = np.empty(shape, np.float16), np.empty(shape, np.float32)
         step = max(1, _SERIAL // dim)
         given, made = (
             torch.split(torch.from_numpy(part), step) for part in (self.halves, self.floats)
@@ -77,6 +79,20 @@ class Bench:
         return self.floats[:count]
 
 
+class _Benches(threading.local):
+    """A bench for each thread that asks, used again and again."""
+
+    last: Bench | None = None
+
+    def take(self, dim: int) -> Bench:
+        if self.last is None or self.last.dim != dim:
+            self.last = Bench(dim)
+        return self.last
+
+
+_BENCHES = _Benches()
+
+
 def compare_rows(
     read: Callable[[Rows, Halves], None], queries: Floats, rows: Rows, cuts: Rows
 ) -> Floats:
@@ -84,7 +100,7 @@ def compare_rows(
     products = np.empty(len(rows), np.float32)
 
     def compare(span: range) -> None:
-        bench = Bench(min(_GATHERED, max(len(rows), 1)), queries.shape[1])
+        bench = _BENCHES.take(queries.shape[1])
         for query in span:
             for first in range(cuts[query], cuts[query + 1], _GATHERED):
                 part = slice(first, min(first + _GATHERED, cuts[query + 1]))

@@ -14,8 +14,6 @@ from evenplace.search.confidence import RADIUS
 from evenplace.search.hits import Answer, Hit, Hits, PlaceGuess
 from evenplace.search.pools import Pools
 
-_SCALE = 30.0
-
 
 def masses(
     pools: Pools, spots: NDArray[np.float64], best: NDArray[np.int64]
@@ -23,12 +21,11 @@ def masses(
     """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
     if not len(spots):
         return np.zeros(len(pools), np.float32)
-    weight = np.exp(_SCALE * (pools.cosines - pools.largest[pools.of]))
     answer = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
     offset = spots - answer[pools.of]
     near = np.vecdot(offset, offset) <= RADIUS**2
-    here, total = pools.sums(np.stack([near * weight, weight], axis=1)).T
-    return np.asarray(here / np.maximum(total, 1e-300), np.float32)
+    total = np.maximum(pools.sums(pools.weights), 1e-300)
+    return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
 
 
 def least_confidence(min_precision: float | None, calibration: Calibration | None) -> float:

@@ -262,7 +262,7 @@ class Search:
         self, pools: Pools, rankings: list[Ranking], spots: NDArray[np.float64], best: Rows
     ) -> Floats:
         """Confidence of each query, 0 where its pool is empty.  (Q,)."""
-        held = np.diff(pools.cuts) > 0
+        held = pools.sizes > 0
         if self._mass:
             raw = masses(pools, spots, best)
         else:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+SCALE = 30.0  # makes odds of cosines
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,14 @@ class Pools:
         )
 
     @cached_property
+    def sizes(self) -> Rows:
+        """Candidates of each query.  (Q,)."""
+        return self.cuts[1:] - self.cuts[:-1]
+
+    @cached_property
     def of(self) -> Rows:
         """Which query each candidate is of.  (T,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.cuts))
+        return np.repeat(np.arange(len(self)), self.sizes)
 
     def without(self, hidden: NDArray[np.bool_]) -> "Pools":
         """The same, some candidates hidden.  hidden: (T,)."""
@@ -77,19 +83,16 @@ class Pools:
         )
 
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Sum over each query's candidates, 0 where there are none.  (T, ...) -> (Q, ...)."""
-        held = np.diff(self.cuts) > 0
-        added = np.zeros((len(self), *values.shape[1:]))
-        added[held] = np.add.reduceat(values, self.cuts[:-1][held], axis=0, dtype=np.float64)
-        return added
+        """Sum over each query's candidates.  (T, ...) -> (Q, ...)."""
+        return sum_spans(values, self.cuts)
 
     @cached_property
-    def largest(self) -> Floats:
-        """The largest cosine of each query; 0 where there are no candidates.  (Q,)."""
-        held = np.diff(self.cuts) > 0
+    def weights(self) -> NDArray[np.float64]:
+        """exp(30 (cos - the query's largest)): how much each candidate counts.  (T,)."""
+        held = self.sizes > 0
         largest = np.zeros(len(self), np.float32)
         largest[held] = np.maximum.reduceat(self.cosines, self.cuts[:-1][held])
-        return largest
+        return np.exp(SCALE * (self.cosines - largest[self.of]).astype(np.float64))
 
     def segments(self) -> tuple[Rows, Rows, Rows]:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
@@ -97,6 +100,15 @@ class Pools:
         keys = self.of * span + self.places + 1
         pairs, which = np.unique(keys, return_inverse=True)
         return pairs // span, pairs % span - 1, which
+
+
+def sum_spans(values: NDArray[np.floating], cuts: Rows) -> NDArray[np.float64]:
+    """Sum from each cut to the next, 0 where that is nothing.  (T, ...), (Q + 1,) -> (Q, ...)."""
+    held = cuts[1:] > cuts[:-1]
+    added = np.zeros((len(held), *values.shape[1:]))
+    if held.any():
+        added[held] = np.add.reduceat(values, cuts[:-1][held], axis=0, dtype=np.float64)
+    return added
 
 
 @dataclass(frozen=True)

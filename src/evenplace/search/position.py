@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.search.hits import Ellipse, Position
-from evenplace.search.pools import Pools
+from evenplace.search.pools import Pools, sum_spans
 
 Spots = NDArray[np.float64]
 _NEAR = 50.0  # metres around the best photo: what lies further is another opinion, not a spread
 _STEP = 8.0  # metres: the camera stood beside the database's, whose own fix is not exact either
 _CHI2 = 5.991  # 95 % of a Gaussian on the plane
-_SCALE = 30.0
 
 NOWHERE = Position(float("nan"), float("nan"), Ellipse(*[float("nan")] * 3))
 
@@ -40,19 +39,22 @@ def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[
     if not len(spots):
         return [NOWHERE] * len(pools)
     origin = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    east, north = (spots - origin[pools.of]).T  # (T,) each
-    near = east * east + north * north <= _NEAR**2
-    weight = near * np.exp(_SCALE * (pools.cosines - pools.largest[pools.of]).astype(np.float64))
-    parts = np.stack([np.ones_like(east), east, north, east * east, north * north, east * north], 1)
-    total, *moments = pools.sums(weight[:, None] * parts).T  # (Q,) each
-    east, north, easts, norths, cross = np.stack(moments) / np.maximum(total, 1e-300)
+    offset = spots - origin[pools.of]  # (T, 2)
+    near = np.flatnonzero(np.vecdot(offset, offset) <= _NEAR**2)
+    cuts = np.searchsorted(near, pools.cuts)
+    east, north, weight = offset[near, 0], offset[near, 1], pools.weights[near]
+    parts = np.empty((len(near), 6))
+    for at, part in enumerate((1, east, north, east * east, north * north, east * north)):
+        np.multiply(weight, part, out=parts[:, at])
+    total, *moments = sum_spans(parts, cuts).T  # (Q,) each
+    east, north, easts, norths, cross = (sums / np.maximum(total, 1e-300) for sums in moments)
     ellipses = _ellipses(
         easts - east * east + _STEP**2, norths - north * north + _STEP**2, cross - east * north
     )
     found = np.stack([origin[:, 0] + east, origin[:, 1] + north, *ellipses], axis=1)
     return [
         Position(where[0], where[1], Ellipse(*where[2:])) if count else NOWHERE
-        for where, count in zip(found.tolist(), np.diff(pools.cuts).tolist(), strict=True)
+        for where, count in zip(found.tolist(), pools.sizes.tolist(), strict=True)
     ]
 
 
