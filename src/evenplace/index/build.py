@@ -163,10 +163,7 @@ def _write_descriptors(
     target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows
 ) -> tuple[Floats, FileEntry]:
     """Write the descriptors in the order of the places; the prototypes, given or averaged."""
-    sums = None
-    if bulk.prototypes is None:
-        sums = torch.zeros(len(bulk.places) + 1, bulk.dim)
-    labels = torch.from_numpy(sorted_labels)
+    sums = np.zeros((len(bulk.places) + 1, bulk.dim), np.float32)
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start in range(0, len(order), _BLOCK):
@@ -174,16 +171,22 @@ def _write_descriptors(
             given = torch.from_numpy(bulk.read(_as_slice(rows)))
             block = given.float()
             check_units(block, rows)
-            if sums is not None:
-                sums.index_add_(0, labels[start : start + _BLOCK], block)
+            if bulk.prototypes is None:
+                _add_up(sums, sorted_labels[start : start + _BLOCK], block.numpy())
             yield given.half().numpy()
 
     shape = (len(order), bulk.dim)
     entry = write_blocks(target / "descriptors.npy", blocks(), shape, np.float16, sync=False)
-    if sums is None:
+    if bulk.prototypes is not None:
         return np.asarray(bulk.prototypes, np.float32), entry
-    means: Floats = torch.nn.functional.normalize(sums[:-1], dim=1, eps=1e-12).numpy()
-    return means, entry
+    means = torch.nn.functional.normalize(torch.from_numpy(sums[:-1]), dim=1, eps=1e-12)
+    return means.numpy(), entry
+
+
+def _add_up(sums: Floats, labels: Rows, rows: Floats) -> None:
+    """Add rows to the sums of their places.  labels: (rows,) ascending."""
+    first = np.flatnonzero(np.diff(labels, prepend=-1))
+    sums[labels[first]] += np.add.reduceat(rows, first, axis=0)
 
 
 def _write_derived(

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.index.arrays import map_array, write_array
-from evenplace.index.rows import dots, share
+from evenplace.index.rows import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -92,7 +92,7 @@ class Coarse:
         """Find the n best places of each query.  queries: (Q, D), prototypes: all places'."""
         reduced = dots(queries, self.directions)  # (Q, d)
         places = self.candidates(reduced, n)  # (Q, R)
-        exact = refined(queries, prototypes, places)  # (Q, R)
+        exact = compare_held(prototypes, queries, places)  # (Q, R)
         best = np.argsort(-exact, axis=1, kind="stable")[:, :n]
         middle, lowest = np.vecdot(queries, self.mean), exact.min(axis=1)
         rest = self.log_rest(middle, reduced, lowest, scale) + self.tuning.far
@@ -128,18 +128,6 @@ class Coarse:
         inside: Floats = torch.special.log_ndtr(torch.from_numpy(reach)).numpy()
         whole = np.log(len(self.members)) + scale * middle + scale**2 * variance / 2
         return np.asarray(whole + inside, np.float32)
-
-
-def refined(queries: Floats, prototypes: Floats, places: Rows) -> Floats:
-    """Scores of each query with the prototypes of its places.  (Q, R) -> (Q, R)."""
-    scores = np.empty(places.shape, np.float32)
-
-    def compare(span: range) -> None:
-        for query in span:
-            np.vecdot(prototypes[places[query]], queries[query], out=scores[query])
-
-    share(len(queries), compare)
-    return scores
 
 
 def log_sum(scores: Floats, scale: float) -> Floats:

@@ -66,16 +66,16 @@ class Bench:
     def __init__(self, dim: int) -> None:
         self.dim, shape = dim, (_GATHERED, dim)
         self.halves, self.floats = np.empty(shape, np.float16), np.empty(shape, np.float32)
-        step = max(1, _SERIAL // dim)
-        given, made = (
-            torch.split(torch.from_numpy(part), step) for part in (self.halves, self.floats)
+        self._step = max(1, _SERIAL // dim)
+        self._given, self._made = (
+            list(torch.split(torch.from_numpy(part), self._step))
+            for part in (self.halves, self.floats)
         )
-        self._parts, self._step = list(zip(made, given, strict=True)), step
 
     def widen(self, count: int) -> Floats:
-        """The first rows as float32."""
-        for made, given in self._parts[: -(-count // self._step)]:
-            made.copy_(given)
+        """The first rows as float32: one call, so that threads seldom wait for each other."""
+        parts = -(-count // self._step)
+        torch._foreach_copy_(self._made[:parts], self._given[:parts])
         return self.floats[:count]
 
 
@@ -96,7 +96,28 @@ _BENCHES = _Benches()
 def compare_rows(
     read: Callable[[Rows, Halves], None], queries: Floats, rows: Rows, cuts: Rows
 ) -> Floats:
-    """<query, row> of each query with its own rows, cuts[q] to cuts[q + 1].  -> (P,)."""
+    """<query, row> of each query with its own rows on disk, cuts[q] to cuts[q + 1].  -> (P,)."""
+
+    def fetch(bench: Bench, wanted: Rows) -> Floats:
+        read(wanted, bench.halves[: len(wanted)])
+        return bench.widen(len(wanted))
+
+    return _compare(fetch, queries, rows, cuts)
+
+
+def compare_held(held: Floats, queries: Floats, rows: Rows) -> Floats:
+    """<query, row> of each query with its own rows of an array.  (Q, P) -> (Q, P)."""
+
+    def fetch(bench: Bench, wanted: Rows) -> Floats:
+        return held.take(wanted, axis=0, out=bench.floats[: len(wanted)], mode="clip")
+
+    cuts = np.arange(len(rows) + 1) * rows.shape[1]
+    return _compare(fetch, queries, rows.ravel(), cuts).reshape(rows.shape)
+
+
+def _compare(
+    fetch: Callable[[Bench, Rows], Floats], queries: Floats, rows: Rows, cuts: Rows
+) -> Floats:
     products = np.empty(len(rows), np.float32)
 
     def compare(span: range) -> None:
@@ -104,9 +125,7 @@ def compare_rows(
         for query in span:
             for first in range(cuts[query], cuts[query + 1], _GATHERED):
                 part = slice(first, min(first + _GATHERED, cuts[query + 1]))
-                count = part.stop - first
-                read(rows[part], bench.halves[:count])
-                np.vecdot(bench.widen(count), queries[query], out=products[part])
+                np.vecdot(fetch(bench, rows[part]), queries[query], out=products[part])
 
     share(len(queries), compare)
     return products

@@ -3,10 +3,12 @@
 C places with photos · D descriptor · Q made-up queries · n shortlisted places
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from evenplace.index.coarse import (
@@ -16,9 +18,8 @@ from evenplace.index.coarse import (
     Found,
     fit_coarse,
     log_sum,
-    refined,
 )
-from evenplace.index.rows import dots
+from evenplace.index.rows import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -43,7 +44,7 @@ def build_coarse(
         return None
     if len(places) < FEWEST:
         return None
-    truth = exact_pass(prototypes, places, queries, scale)
+    truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
     for axes in _AXES:
         coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
         tuned = tune(coarse, prototypes, queries, truth, scale)
@@ -75,9 +76,18 @@ def made_up_queries(
 
 
 def exact_pass(
-    prototypes: Floats, places: Rows, queries: Floats, scale: float, n: int = SHORTLIST
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    n: int = SHORTLIST,
+    *,
+    multiply: Callable[[Floats, Floats], Floats] = dots,
 ) -> Found:
-    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D)."""
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
+
+    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
+    """
     n = min(n, len(places))
     best: Floats = np.empty((len(queries), 0), np.float32)
     which: Rows = np.empty((len(queries), 0), np.int64)
@@ -86,7 +96,7 @@ def exact_pass(
         part = places[at : at + _BLOCK]
         every = part[-1] - part[0] + 1 == len(part)
         rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
-        scores = dots(queries, rows)  # (Q, block)
+        scores = multiply(queries, rows)  # (Q, block)
         total = np.logaddexp(total, log_sum(scores, scale))
         best = np.concatenate([best, scores], axis=1)
         which = np.concatenate([which, np.broadcast_to(part, scores.shape)], axis=1)
@@ -97,6 +107,12 @@ def exact_pass(
     order = np.lexsort((which, -best))
     which, best = np.take_along_axis(which, order, axis=1), np.take_along_axis(best, order, axis=1)
     return Found(which, best, total)
+
+
+def multiplied(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = (torch.from_numpy(queries) @ torch.from_numpy(rows).T).numpy()
+    return products
 
 
 def tune(
@@ -132,8 +148,8 @@ def _weigh(
     """Measure what is lost, and correct the estimated part of the posterior."""
     found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
     kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
-    reduced = queries @ tuned.axes
-    exact = refined(queries, prototypes, tuned.candidates(reduced, truth.places.shape[1]))
+    reduced, n = queries @ tuned.axes, truth.places.shape[1]
+    exact = compare_held(prototypes, queries, tuned.candidates(reduced, n))
     summed = log_sum(exact, scale)
     rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.min(axis=1), scale)
     gains = np.linspace(-2, 2, 81)

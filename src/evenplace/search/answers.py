@@ -21,9 +21,8 @@ def masses(
     """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
     if not len(spots):
         return np.zeros(len(pools), np.float32)
-    answer = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    offset = spots - answer[pools.of]
-    near = np.vecdot(offset, offset) <= RADIUS**2
+    offset = spots - spots[np.minimum(best, len(spots) - 1)][pools.of]
+    near = offset[:, 0] ** 2 + offset[:, 1] ** 2 <= RADIUS**2
     total = np.maximum(pools.sums(pools.weights), 1e-300)
     return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
 

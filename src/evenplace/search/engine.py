@@ -25,7 +25,7 @@ from evenplace.search.calibration import Calibration
 from evenplace.search.collect import collect, everything
 from evenplace.search.confidence import Confidence, build_confidence, same_answer
 from evenplace.search.hits import STAGES, Answer, Hit, Hits, join_hits
-from evenplace.search.pools import Pools, Ranking, best_of, rank_by
+from evenplace.search.pools import Pools, Rankings
 from evenplace.search.position import fuse_positions
 from evenplace.search.rerank import Measure, Reranker, build_reranker
 from evenplace.search.shortlist import Shortlist
@@ -230,14 +230,13 @@ class Search:
         clock.append(time.perf_counter())
         rankings = self._rank(pools)
         spots = self.index.spots(pools.rows)
-        first = [ranking.order[0] if len(ranking.order) else 0 for ranking in rankings]
-        best = pools.cuts[:-1] + np.array(first, np.int64)
+        best = np.append(rankings.order, 0)[pools.cuts[:-1]]  # of an empty pool, anything
         positions = fuse_positions(pools, spots, best)
         confidence = self._confidence(pools, rankings, spots, best)
         clock.append(time.perf_counter())
         spent = np.diff(clock) * 1e3 / len(queries)
         stages = dict(zip(STAGES[1:], spent, strict=True))
-        rows, distances, cosines = best_of(pools, rankings, k)
+        rows, distances, cosines = rankings.best(pools, k)
         return Hits(
             rows,
             distances,
@@ -250,16 +249,13 @@ class Search:
             cosines,
         )
 
-    def _rank(self, pools: Pools) -> list[Ranking]:
-        if not isinstance(self.rule, Measure):
-            return [self.rule.rank(pools[query]) for query in range(len(pools))]
-        distances = self.rule.measure(pools)
-        spans = [slice(a, b) for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)]
-        place = self.rule.by_place
-        return [rank_by(distances[span], pools.cosines[span], by_place=place) for span in spans]
+    def _rank(self, pools: Pools) -> Rankings:
+        if isinstance(self.rule, Measure):
+            return self.rule.rank_all(pools)
+        return Rankings.join([self.rule.rank(pools[q]) for q in range(len(pools))], pools.cuts)
 
     def _confidence(
-        self, pools: Pools, rankings: list[Ranking], spots: NDArray[np.float64], best: Rows
+        self, pools: Pools, rankings: Rankings, spots: NDArray[np.float64], best: Rows
     ) -> Floats:
         """Confidence of each query, 0 where its pool is empty.  (Q,)."""
         held = pools.sizes > 0
@@ -268,7 +264,7 @@ class Search:
         else:
             raw = np.zeros(len(pools), np.float32)
             for query in np.flatnonzero(held):
-                pool, ranking = pools[int(query)], rankings[query]
+                pool, ranking = pools[int(query)], rankings[int(query)]
                 where = spots[pools.cuts[query] : pools.cuts[query + 1]]
                 turned = self.headings[pool.rows] if self.facing else None
                 same = same_answer(int(ranking.order[0]), where, turned)

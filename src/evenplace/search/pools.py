@@ -3,8 +3,10 @@
 Q queries · P candidates of one · T candidates of all · D descriptor
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +100,9 @@ class Pools:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
         span = int(self.places.max(initial=-1)) + 2
         keys = self.of * span + self.places + 1
-        pairs, which = np.unique(keys, return_inverse=True)
-        return pairs // span, pairs % span - 1, which
+        begins = np.diff(keys, prepend=-1) != 0  # places stand together: few runs to sort
+        pairs, which = np.unique(keys[begins], return_inverse=True)
+        return pairs // span, pairs % span - 1, which[np.cumsum(begins) - 1]
 
 
 def sum_spans(values: NDArray[np.floating], cuts: Rows) -> NDArray[np.float64]:
@@ -119,20 +122,60 @@ class Ranking:
     distances: Floats  # (P,) in that order
 
 
-def rank_by(distances: Floats, cosines: Floats, *, by_place: bool) -> Ranking:
+@dataclass(frozen=True)
+class Rankings:
+    """The rankings of a batch, one after the other as in its pools."""
+
+    order: Rows  # (T,) candidates
+    distances: Floats  # (T,) in that order
+    cuts: Rows  # (Q + 1,)
+
+    def __getitem__(self, query: int) -> Ranking:
+        mine = slice(self.cuts[query], self.cuts[query + 1])
+        return Ranking(self.order[mine] - mine.start, self.distances[mine])
+
+    @classmethod
+    def join(cls, rankings: Sequence[Ranking], cuts: Rows) -> Self:
+        orders = [one.order + first for one, first in zip(rankings, cuts, strict=False)]
+        return cls(np.concatenate(orders), np.concatenate([r.distances for r in rankings]), cuts)
+
+    def best(self, pools: Pools, k: int) -> tuple[Rows, Floats, Floats]:
+        """Rows, distances and cosines of the k best; -1, inf and nan where there are fewer.
+
+        (Q, k) each.
+        """
+        at = self.cuts[:-1, None] + np.arange(k)
+        there = at < self.cuts[1:, None]
+        rows = np.full(at.shape, -1)
+        distances, cosines = (np.full(at.shape, none, np.float32) for none in (np.inf, np.nan))
+        chosen = self.order[at[there]]
+        rows[there], cosines[there] = pools.rows[chosen], pools.cosines[chosen]
+        distances[there] = self.distances[at[there]]
+        return rows, distances, cosines
+
+
+def rank_pools(pools: Pools, distances: Floats, *, by_place: bool) -> Rankings:
     """The nearest first; by_place: of a place's photos, which are equally far, the most alike."""
-    order = np.lexsort((-cosines, distances)) if by_place else np.argsort(distances, kind="stable")
-    return Ranking(order, distances[order])
+    order = np.arange(len(distances))
+    if by_place:
+        order = _sorted(-pools.cosines, order, pools)
+    order = _sorted(distances, order, pools)
+    return Rankings(order, distances[order], pools.cuts)
 
 
-def best_of(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats, Floats]:
-    """The k best of each query; -1, inf and nan where there are fewer.  (Q, k) each."""
-    rows = np.full((len(pools), k), -1, dtype=np.int64)
-    distances = np.full((len(pools), k), np.inf, dtype=np.float32)
-    cosines = np.full((len(pools), k), np.nan, dtype=np.float32)
-    for query, ranking in enumerate(rankings):
-        best = ranking.order[:k]
-        at = pools.cuts[query] + best
-        rows[query, : len(best)], cosines[query, : len(best)] = pools.rows[at], pools.cosines[at]
-        distances[query, : len(best)] = ranking.distances[:k]
-    return rows, distances, cosines
+def _sorted(values: Floats, order: Rows, pools: Pools) -> Rows:
+    """Candidates by query and then by value; equal ones stay in the order they have.
+
+    Query, value and position are packed into one integer, which sorts ten times as fast as
+    three arrays.  A float's bits sort as the float does once those of negative ones are turned.
+    """
+    count = len(order)
+    width = count.bit_length()
+    if width + len(pools).bit_length() + 32 > 63:
+        return order[np.lexsort((values[order], pools.of))]
+    bits = (values[order] + np.float32(0)).view(np.int32)  # + 0: minus zero is zero
+    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (pools.of << 32)
+    keys = (keys << width) | np.arange(count)
+    keys.sort()
+    found: Rows = order[keys & ((1 << width) - 1)]
+    return found

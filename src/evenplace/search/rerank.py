@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError, unknown_name
 from evenplace.index import spectrum
 from evenplace.index.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
+from evenplace.index.rows import dots
 from evenplace.index.scale import photo_spread
-from evenplace.search.pools import Pool, Pools, Ranking, rank_by
+from evenplace.search.pools import Pool, Pools, Ranking, Rankings, rank_pools
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -99,8 +100,11 @@ class Measure:
         raise NotImplementedError
 
     def rank(self, pool: Pool) -> Ranking:
-        distances = self.measure(pool.alone())
-        return rank_by(distances, pool.cosines, by_place=self.by_place)
+        return self.rank_all(pool.alone())[0]
+
+    def rank_all(self, pools: Pools) -> Rankings:
+        """The rankings of a batch."""
+        return rank_pools(pools, self.measure(pools), by_place=self.by_place)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class CFD(Measure):
         return self
 
     def measure(self, pools: Pools) -> Floats:
-        angles = pools.queries @ self._spectra.points.T  # (Q, F)
+        angles = dots(pools.queries, self._spectra.points)  # (Q, F)
         if self.unit == "photo":
             return self._measure_photos(pools, angles)
         query, place, which = pools.segments()
