@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 SCALE = 30.0  # makes odds of cosines
+_BITS = 63  # of an integer, without its sign
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _sorted(values: Floats, order: Rows, pools: Pools) -> Rows:
     """
     count = len(order)
     width = count.bit_length()
-    if width + len(pools).bit_length() + 32 > 63:
+    if width + len(pools).bit_length() + 32 > _BITS:
         return order[np.lexsort((values[order], pools.of))]
     bits = (values[order] + np.float32(0)).view(np.int32)  # + 0: minus zero is zero
     keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (pools.of << 32)
