@@ -34,6 +34,7 @@ __all__ = [
     "Reranker",
     "Searched",
     "build_reranker",
+    "spectra_for",
 ]
 
 
@@ -257,3 +258,9 @@ def build_reranker(name: str, **settings: Any) -> Reranker:
         settings = {"frequencies": mode, **settings}
     rule: Reranker = RERANKERS[kind](**settings)
     return rule
+
+
+def spectra_for(name: str) -> tuple[str, ...]:
+    """The characteristic functions that an index should hold for a rule, by name."""
+    rule = build_reranker(name)
+    return (rule.frequencies,) if isinstance(rule, CFD) else ()
