@@ -1,7 +1,8 @@
 """Rows of float16 on disk, read and compared while they are in the processor's cache.
 
-Everything here runs on the thread that asks: on a few cores, waking a pool of threads for one
-query costs more than it gives.  `share` uses the cores for many queries.
+Everything here runs on the thread that asks.  A second thread was tried, for one query and for
+batches of 64: on two cores it gave nothing, and beside other work it cost up to ten times.
+Several threads may ask at once.
 
 A product of one row with one query is the same number whatever is asked beside it, because each
 is a dot product of its own; a matrix product rounds differently for every shape.
@@ -13,7 +14,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,8 +28,6 @@ Halves = NDArray[np.float16]
 Rows = NDArray[np.int64]
 _SERIAL = 32_767  # numbers up to which torch converts without waking its threads
 _GATHERED = 512  # rows converted and compared at a time: what the processor's cache holds
-_SHARED = 8  # queries from which on several threads pay
-_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class RowFile:
@@ -73,7 +71,7 @@ class Bench:
         )
 
     def widen(self, count: int) -> Floats:
-        """The first rows as float32: one call, so that threads seldom wait for each other."""
+        """The first rows as float32, in pieces that torch converts on this thread."""
         parts = -(-count // self._step)
         torch._foreach_copy_(self._made[:parts], self._given[:parts])
         return self.floats[:count]
@@ -118,41 +116,15 @@ def compare_held(held: Floats, queries: Floats, rows: Rows) -> Floats:
 def _compare(
     fetch: Callable[[Bench, Rows], Floats], queries: Floats, rows: Rows, cuts: Rows
 ) -> Floats:
-    products = np.empty(len(rows), np.float32)
-
-    def compare(span: range) -> None:
-        bench = _BENCHES.take(queries.shape[1])
-        for query in span:
-            for first in range(cuts[query], cuts[query + 1], _GATHERED):
-                part = slice(first, min(first + _GATHERED, cuts[query + 1]))
-                np.vecdot(fetch(bench, rows[part]), queries[query], out=products[part])
-
-    share(len(queries), compare)
+    products, bench = np.empty(len(rows), np.float32), _BENCHES.take(queries.shape[1])
+    for query, (begin, end) in enumerate(pairwise(cuts.tolist())):
+        for first in range(begin, end, _GATHERED):
+            part = slice(first, min(first + _GATHERED, end))
+            np.vecdot(fetch(bench, rows[part]), queries[query], out=products[part])
     return products
 
 
 def dots(queries: Floats, rows: Floats) -> Floats:
     """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
-    products = np.empty((len(queries), len(rows)), np.float32)
-
-    def compare(span: range) -> None:
-        part = slice(span.start, span.stop)
-        np.vecdot(queries[part, None], rows[None], out=products[part])
-
-    share(len(queries), compare)
+    products: Floats = np.vecdot(queries[:, None], rows[None])
     return products
-
-
-def share(count: int, work: Callable[[range], None]) -> None:
-    """Do the work of 0 to count - 1: here when it is little, else on all cores, a span each."""
-    threads = min(_CORES, count // (_SHARED // 2))
-    if threads < 2 or count < _SHARED:
-        return work(range(count))
-    cuts = [count * part // threads for part in range(threads + 1)]
-    spans = [range(a, b) for a, b in pairwise(cuts)]
-    with ThreadPoolExecutor(threads - 1) as others:
-        waiting = [others.submit(work, span) for span in spans[1:]]
-        work(spans[0])
-        for done in waiting:
-            done.result()
-    return None
