@@ -77,10 +77,13 @@ class City:
         index_descriptors(vectors, photos, places, self.home / "index", spectra=spectra)
         return time.perf_counter() - began
 
-    def index(self) -> Index:
-        if not (self.home / "index" / "manifest.json").exists():
-            self.build(["paper"])
-        return open_index(self.home / "index")
+    def index(self, *spectra: str) -> Index:
+        folder = self.home / "index"
+        if not (folder / "manifest.json").exists():
+            self.build(spectra)
+        elif not set(spectra) <= set(open_index(folder).manifest.spectra):
+            self.build(spectra)
+        return open_index(folder)
 
 
 def build(city: City) -> list[Cell]:
@@ -116,7 +119,7 @@ def opening(city: City) -> list[Cell]:
 
 def query(city: City) -> list[Cell]:
     """One query at a time by every rule, and 64 at once."""
-    index, queries = city.index(), city.queries
+    index, queries = city.index("paper"), city.queries
     engines = {rule: Search(index, rerank=rule) for rule in ("l2", "fused", "cfd", "cosine", "kde")}
     found = {rule: np.empty(0) for rule in engines}
     for _ in range(5):  # in turns: what slows the machine slows all of them
