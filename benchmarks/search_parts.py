@@ -79,9 +79,8 @@ class City:
 
     def index(self, *spectra: str) -> Index:
         folder = self.home / "index"
-        if not (folder / "manifest.json").exists():
-            self.build(spectra)
-        elif not set(spectra) <= set(open_index(folder).manifest.spectra):
+        there = (folder / "manifest.json").exists()
+        if not there or not set(spectra) <= set(open_index(folder).manifest.spectra):
             self.build(spectra)
         return open_index(folder)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evenplace.errors import IndexFileError
 from evenplace.index import Index, add_photos, index_descriptors, remove_photos
 from evenplace.index.rows import RowFile, compare_rows, dots
 from evenplace.photos import Photos
@@ -124,12 +125,12 @@ def test_a_file_that_became_shorter_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(40, dtype=np.float16).reshape(10, 4))
     file = RowFile(path, np.load(path, mmap_mode="r"))
+    with pytest.raises(IndexFileError, match="no row -1"):
+        file.read(np.array([3, -1]), np.empty((2, 4), np.float16))
     rows, out = np.array([7, 2, 3, 4, 9]), np.empty((5, 4), np.float16)
     file.read(rows, out)
     np.testing.assert_array_equal(out, np.arange(40).reshape(10, 4)[rows])
     with path.open("r+b") as shorter:
         shorter.truncate(path.stat().st_size - 8)
-    from evenplace.errors import IndexFileError
-
     with pytest.raises(IndexFileError, match=r"rows\.npy ends before row 9"):
         file.read(rows, out)

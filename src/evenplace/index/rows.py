@@ -1,8 +1,8 @@
 """Rows of float16 on disk, read and compared while they are in the processor's cache.
 
 Everything here runs on the thread that asks.  A second thread was tried, for one query and for
-batches of 64: on two cores it gave nothing, and beside other work it cost up to ten times.
-Several threads may ask at once.
+batches of 64: on two cores it gave nothing, and beside other work torch's pool made a query four
+times as slow.  Several threads may ask at once.
 
 A product of one row with one query is the same number whatever is asked beside it, because each
 is a dot product of its own; a matrix product rounds differently for every shape.
@@ -47,6 +47,8 @@ class RowFile:
         """Read rows into an array, those that follow each other in one go.  (P,), (P, D)."""
         if not len(rows):
             return
+        if rows.min() < 0:
+            raise IndexFileError(f"{self._path} has no row {rows.min()}; rows count from 0")
         cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
         target, width = out.data.cast("B"), self._width
         for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
@@ -54,7 +56,9 @@ class RowFile:
             while part:
                 count = os.preadv(self._handle, [part], at)
                 if not count:
-                    raise IndexFileError(f"{self._path} ends before row {row}; build it again")
+                    raise IndexFileError(
+                        f"{self._path} ends before row {rows[end - 1]}; build it again"
+                    )
                 part, at = part[count:], at + count
 
 
