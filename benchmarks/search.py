@@ -2,7 +2,8 @@
 
     python -m benchmarks.search [--photos 2800000] [--growth 10000000] [--only PART] [--check]
 
-    build      a file of descriptors to an index, without and with spectra
+    build      a file of descriptors to an index
+    spectra    the same with spectra of all places for CFD
     open       seconds and memory of a process that opens it and answers
     query      one query by every rule, 64 at once, what the shortlist loses
     flat       against faiss IndexFlatL2 on the same vectors in the same run
@@ -44,6 +45,7 @@ def main() -> int:
         large = parts.City(wanted.growth, wanted.growth_dim, folder)
         known: dict[str, Callable[[], list[Cell]]] = {
             "build": lambda: parts.build(city),
+            "spectra": lambda: parts.spectra(city),
             "open": lambda: parts.opening(city),
             "query": lambda: parts.query(city),
             "flat": lambda: parts.flat(city),

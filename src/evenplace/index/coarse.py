@@ -93,12 +93,13 @@ class Coarse:
         reduced = dots(queries, self.directions)  # (Q, d)
         places = self.candidates(reduced, n)  # (Q, R)
         exact = compare_held(prototypes, queries, places)  # (Q, R)
-        best = np.argsort(-exact, axis=1, kind="stable")[:, :n]
+        every = np.arange(len(queries))[:, None]
+        best = every, np.argsort(-exact, axis=1, kind="stable")[:, :n]
         middle, lowest = np.vecdot(queries, self.mean), exact.min(axis=1)
         rest = self.log_rest(middle, reduced, lowest, scale) + self.tuning.far
         return Found(
-            np.take_along_axis(places, best, axis=1),
-            np.take_along_axis(exact, best, axis=1),
+            places[best],
+            exact[best],
             np.logaddexp(log_sum(exact, scale), rest).astype(np.float32),
         )
 
