@@ -92,10 +92,15 @@ class Pools:
     @cached_property
     def weights(self) -> NDArray[np.float64]:
         """exp(30 (cos - the query's largest)): how much each candidate counts.  (T,)."""
+        return np.exp(SCALE * (self.cosines - self.largest[self.of]).astype(np.float64))
+
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest cosine of each query; 0 where there are no candidates.  (Q,)."""
         held = self.sizes > 0
         largest = np.zeros(len(self), np.float32)
         largest[held] = np.maximum.reduceat(self.cosines, self.cuts[:-1][held])
-        return np.exp(SCALE * (self.cosines - largest[self.of]).astype(np.float64))
+        return largest
 
     def segments(self) -> tuple[Rows, Rows, Rows]:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""

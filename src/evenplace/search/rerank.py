@@ -204,11 +204,11 @@ class KDE(Measure):
         return True
 
     def measure(self, pools: Pools) -> Floats:
-        _, _, which = pools.segments()
-        top = float(pools.cosines.max(initial=0))
-        energy = np.bincount(which, np.exp(self.scale * (pools.cosines - top).astype(np.float64)))
-        density = np.log(energy / np.bincount(which)) + self.scale * top
-        return -density[which].astype(np.float32)
+        query, _, which = pools.segments()
+        above = (pools.cosines - pools.largest[pools.of]).astype(np.float64)
+        energy = np.bincount(which, np.exp(self.scale * above))
+        density = np.log(energy / np.bincount(which)) + self.scale * pools.largest[query]
+        return np.asarray(-density[which], np.float32)
 
 
 @dataclass
