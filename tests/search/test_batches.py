@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
 from evenplace.index import Index, add_photos, index_descriptors, remove_photos
-from evenplace.index.rows import RowFile, compare_rows, dots
+from evenplace.index.rows import RowFile, _Benches, compare_rows, dots
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.search import Search
@@ -80,7 +80,11 @@ def test_a_batch_equals_its_queries_one_by_one(
     assert ties.any(), "the test needs photos that are equally far"
 
 
-def test_products_do_not_depend_on_the_batch(tmp_path: Path) -> None:
+def test_products_do_not_depend_on_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenplace.index.rows._GATHERED", 30 * DIM)  # a query in several pieces
+    monkeypatch.setattr("evenplace.index.rows._BENCHES", _Benches())
     index = built(tmp_path / "index", updated=True)
     queries, _ = drawn(40, 4)
     rows = np.random.default_rng(0).integers(len(index), size=4000)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
 Rows = NDArray[np.int64]
 _SERIAL = 32_767  # numbers up to which torch converts without waking its threads
-_GATHERED = 1024  # rows read, converted and compared at a time: more than most queries have
+_GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
 
 
 class RowFile:
@@ -66,8 +66,9 @@ class Bench:
     """Memory to read rows into and convert them."""
 
     def __init__(self, dim: int) -> None:
-        self.dim, shape = dim, (_GATHERED, dim)
-        self.halves, self.floats = np.empty(shape, np.float16), np.empty(shape, np.float32)
+        self.rows = max(1, _GATHERED // dim)
+        self.halves = np.empty((self.rows, dim), np.float16)
+        self.floats = np.empty((self.rows, dim), np.float32)
         self._step = max(1, _SERIAL // dim)
         self._given, self._made = (
             list(torch.split(torch.from_numpy(part), self._step))
@@ -87,7 +88,7 @@ class _Benches(threading.local):
     last: Bench | None = None
 
     def take(self, dim: int) -> Bench:
-        if self.last is None or self.last.dim != dim:
+        if self.last is None or self.last.floats.shape[1] != dim:
             self.last = Bench(dim)
         return self.last
 
@@ -122,8 +123,8 @@ def _compare(
 ) -> Floats:
     products, bench = np.empty(len(rows), np.float32), _BENCHES.take(queries.shape[1])
     for query, (begin, end) in enumerate(pairwise(cuts.tolist())):
-        for first in range(begin, end, _GATHERED):
-            part = slice(first, min(first + _GATHERED, end))
+        for first in range(begin, end, bench.rows):
+            part = slice(first, min(first + bench.rows, end))
             np.vecdot(fetch(bench, rows[part]), queries[query], out=products[part])
     return products
 
