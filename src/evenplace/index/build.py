@@ -5,7 +5,7 @@ N photos · C places · D descriptor
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -166,9 +166,8 @@ def _write_descriptors(
     sums = np.zeros((len(bulk.places) + 1, bulk.dim), np.float32)
 
     def blocks() -> Iterator[NDArray[Any]]:
-        for start in range(0, len(order), _BLOCK):
-            rows = order[start : start + _BLOCK]
-            given = torch.from_numpy(bulk.read(_as_slice(rows)))
+        for start, read in _read_ahead(bulk, order):
+            rows, given = order[start : start + _BLOCK], torch.from_numpy(read)
             block = given.float().numpy()
             check_units(block, rows)
             if bulk.prototypes is None:
@@ -181,6 +180,20 @@ def _write_descriptors(
         return np.asarray(bulk.prototypes, np.float32), entry
     means = torch.nn.functional.normalize(torch.from_numpy(sums[:-1]), dim=1, eps=1e-12)
     return means.numpy(), entry
+
+
+def _read_ahead(bulk: Bulk, order: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Where each block begins and what it holds; the next is read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming: list[tuple[int, Future[NDArray[Any]]]] = []
+        for start in range(0, len(order), _BLOCK):
+            rows = _as_slice(order[start : start + _BLOCK])
+            coming.append((start, reader.submit(bulk.read, rows)))
+            if len(coming) == 2:
+                begun, block = coming.pop(0)
+                yield begun, block.result()
+        for begun, block in coming:
+            yield begun, block.result()
 
 
 def _add_up(sums: Floats, labels: Rows, rows: Floats) -> None:
