@@ -39,6 +39,7 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.search import Search
 from evenplace.search.calibration import Rehearsal
+from evenplace.search.rerank import spectra_for
 from evenplace.training.cache import holds_trunk
 from evenplace.training.devices import choose_device
 from evenplace.training.distributed import Ranks, world_size
@@ -111,6 +112,7 @@ def index_run(
         database,
         run_places(run),
         run / "index",
+        spectra=spectra_for(run_recipe(run).search.rerank),
         cache_folder=cache_folder,
         parts_folder=parts,
         progress=announce("describing the database") if announce and cache_folder else None,

@@ -228,31 +228,48 @@ def test_a_killed_writer_leaves_the_last_good_index(folder: Path, tmp_path: Path
             remove_photos(folder, extra)  # the next writer starts from what it finds
 
 
-def _build_for_ever(folder: str, ready: str) -> None:
-    vectors, photos = drawn(1000, 1)
-    Path(ready).touch()
-    while True:
-        index_descriptors(vectors, photos, Grid(20).partition(photos), folder)
+def _build_and_die(folder: str, moment: int) -> None:
+    """Build an index and kill -9 this very process when it touches the folder's files again.
+
+    moment: how many times it may.  Python reports every open, rename, removal and new folder.
+    """
+    left = [moment]
+
+    def touched(event: str, args: tuple[object, ...]) -> None:
+        if event in ("open", "os.rename", "os.mkdir", "os.remove", "shutil.rmtree"):
+            left[0] -= str(args[0]).startswith(folder)
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    vectors, photos = drawn(200, 1)
+    places = Grid(20).partition(photos)
+    sys.addaudithook(touched)
+    index_descriptors(vectors, photos, places, folder)
+    os._exit(0)
 
 
-def test_a_killed_build_leaves_no_index_or_the_old_one(tmp_path: Path) -> None:
+def test_a_build_killed_at_any_moment_leaves_no_index_or_a_whole_one(tmp_path: Path) -> None:
+    """kill -9 at every single touch of the disk, of a first build and of one over it."""
     context = multiprocessing.get_context("fork")
-    seen = set()
-    for moment in range(8):
-        ready = tmp_path / f"ready-{moment}"
-        args = (str(tmp_path / "i"), str(ready))
-        builder = context.Process(target=_build_for_ever, args=args)
+    folder, moments, seen = tmp_path / "i", 0, []
+    while True:
+        builder = context.Process(target=_build_and_die, args=(str(folder), moments))
         builder.start()
-        while not ready.exists():
-            time.sleep(0.001)
-        time.sleep(0.002 + 0.04 * moment)
-        os.kill(builder.pid or 0, signal.SIGKILL)
         builder.join()
-        if (tmp_path / "i" / "manifest.json").exists():
-            verify_index(tmp_path / "i")
-            assert len(open_index(tmp_path / "i")) == 1000
-            seen.add(open_index(tmp_path / "i").manifest.generation)
-    assert seen, "no build ever ended; the test needs longer pauses"
+        if (folder / "manifest.json").exists():
+            verify_index(folder)
+            assert len(open_index(folder)) == 200
+            seen.append(open_index(folder).manifest.generation)
+        else:
+            seen.append(0)
+        if builder.exitcode == 0:
+            break
+        assert builder.exitcode == -signal.SIGKILL
+        moments += 1
+    assert moments > 20, "the build must touch its files, or nothing was tested"
+    assert seen[0] == 0, "killed before its manifest, a build leaves no index"
+    assert seen == sorted(seen)
+    assert seen[-1] >= 2, "killed after its manifest, a build has replaced the old index"
 
 
 @pytest.mark.slow

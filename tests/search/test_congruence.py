@@ -65,17 +65,6 @@ def test_all_places_equal_the_exact_search(index: Index, rule: str) -> None:
     np.testing.assert_allclose(mixed.confidence, exact.confidence, atol=1e-5)
 
 
-def test_a_batch_answers_as_one_by_one(index: Index) -> None:
-    for rule in ("l2", "fused", "kde", "cfd"):
-        engine = Search(index, rerank=rule)
-        batch = engine.search(queries(), 10)
-        for number, query in enumerate(queries()):
-            alone = engine.search(query[None], 10)
-            np.testing.assert_array_equal(batch.rows[number], alone.rows[0])
-            assert batch.confidence[number] == pytest.approx(alone.confidence[0], abs=1e-5)
-            assert batch.positions[number].east == pytest.approx(alone.positions[0].east, abs=1e-6)
-
-
 def test_mass_of_a_batch_is_mass_of_each(index: Index) -> None:
     engine = Search(index, rerank="fused")
     plain = Search(index, rerank="fused", confidence=mass)

@@ -1,5 +1,6 @@
 """The rules that rank a pool: each against its formula, on pools small enough to read."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,23 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.search.rerank import CFD, KDE, L2, Cosine, Database, Fused, Pool, build_reranker
+from evenplace.index import index_descriptors
+from evenplace.index.polar import PolarSpectra
+from evenplace.places import Grid
+from evenplace.search import Search
+from evenplace.search.rerank import (
+    CFD,
+    KDE,
+    L2,
+    Cosine,
+    Database,
+    Fused,
+    Pool,
+    build_reranker,
+    spectra_for,
+)
 from tests import oracle_search as oracle
-from tests.drawn import unit
+from tests.drawn import photos_at, unit
 
 Floats = NDArray[np.float32]
 
@@ -115,3 +130,25 @@ def test_bad_rules_say_what_would_do() -> None:
         CFD(alpha=1.5)
     with pytest.raises(SettingError, match="unit"):
         CFD(unit="photos")
+
+
+def test_spectra_are_measured_when_the_index_is_built_and_read_by_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [spectra_for(name) for name in ("cfd", "cfd-matched", "l2")] == [
+        ("paper",), ("matched",), ()
+    ]  # fmt: skip
+    photos = photos_at(np.random.default_rng(0).uniform(0, 200, (80, 2)))
+    places = Grid(20).partition(photos)
+    vectors, queries = unit(80, 12, 0), unit(5, 12, 1)
+    plain = index_descriptors(vectors, photos, places, tmp_path / "plain")
+    kept = index_descriptors(vectors, photos, places, tmp_path / "kept", spectra=spectra_for("cfd"))
+    expected = Search(plain, rerank="cfd").search(queries, 5)
+
+    def measured(*_: object) -> None:
+        raise AssertionError("a search measured spectra that the index holds")
+
+    monkeypatch.setattr(PolarSpectra, "measure", measured)
+    found = Search(kept, rerank="cfd").search(queries, 5)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-5)

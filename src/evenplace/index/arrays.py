@@ -7,7 +7,6 @@ process instead.
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
@@ -32,13 +31,8 @@ def write_blocks(
     blocks: Iterable[NDArray[Any]],
     shape: tuple[int, ...],
     dtype: DTypeLike,
-    *,
-    sync: bool = True,
 ) -> FileEntry:
-    """Write one .npy file from blocks of rows, in order; each is hashed and written meanwhile.
-
-    sync: wait for the disk; else `sync_file` must follow.
-    """
+    """Write one .npy file from blocks of rows, in order; each is hashed and written meanwhile."""
     kind = np.dtype(dtype)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -63,20 +57,12 @@ def write_blocks(
         if under_way is not None:
             under_way.result()
         file.flush()
-        if sync:
-            os.fsync(file.fileno())
         size = file.tell()
     if shape and written != shape[0]:
         raise IndexFileError(
             f"{written} rows came for {path.name}, {shape[0]} were announced; check the descriptors"
         )
     return FileEntry(size, digest.hexdigest())
-
-
-def sync_file(path: Path) -> None:
-    """Wait until the disk has what was written."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def map_array(path: Path) -> NDArray[Any]:
@@ -92,11 +78,8 @@ def write_photos(path: Path, photos: Photos) -> None:
     """Write photos as one Arrow record batch: what a memory map can be read from in place."""
     skipped = json.dumps([asdict(one) for one in photos.skipped]).encode()
     table = photos.table.combine_chunks().replace_schema_metadata({METADATA: skipped})
-    with path.open("wb") as file:
-        with pa.ipc.new_file(file, table.schema) as out:
-            out.write_table(table, max_chunksize=max(1, len(table)))
-        file.flush()
-        os.fsync(file.fileno())
+    with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table, max_chunksize=max(1, len(table)))
 
 
 def map_photos(path: Path) -> Photos:

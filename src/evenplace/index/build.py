@@ -5,7 +5,7 @@ N photos · C places · D descriptor
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
-from evenplace.index.arrays import map_array, sync_file, write_array, write_blocks, write_photos
+from evenplace.index.arrays import map_array, write_array, write_blocks, write_photos
 from evenplace.index.impostors import EXACT, impostor_similarity, impostors_at_scale
 from evenplace.index.layout import Index, open_index
-from evenplace.index.manifest import FileEntry, Manifest, entries, writing
+from evenplace.index.manifest import FileEntry, Manifest, entries, sync, writing
 from evenplace.index.polar import COUNT, SEED, draw_points, write_spectra
 from evenplace.index.scale import fit_scale, photo_spread
 from evenplace.index.tuning import build_coarse, made_up_queries
@@ -146,7 +146,7 @@ def write_bulk(folder: Path, bulk: Bulk, manifest: Manifest) -> None:
     write_array(target / "prototypes.npy", prototypes)
     replace(bulk.places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
     with ThreadPoolExecutor(1) as disk:
-        settled = disk.submit(sync_file, target / "descriptors.npy")
+        settled = disk.submit(sync, target / "descriptors.npy")
         scale, tuning = _write_derived(target, manifest, photos, starts, prototypes)
         settled.result()
     replace(
@@ -163,27 +163,43 @@ def _write_descriptors(
     target: Path, bulk: Bulk, order: Rows, sorted_labels: Rows
 ) -> tuple[Floats, FileEntry]:
     """Write the descriptors in the order of the places; the prototypes, given or averaged."""
-    sums = None
-    if bulk.prototypes is None:
-        sums = torch.zeros(len(bulk.places) + 1, bulk.dim)
-    labels = torch.from_numpy(sorted_labels)
+    sums = np.zeros((len(bulk.places) + 1, bulk.dim), np.float32)
 
     def blocks() -> Iterator[NDArray[Any]]:
-        for start in range(0, len(order), _BLOCK):
-            rows = order[start : start + _BLOCK]
-            given = torch.from_numpy(bulk.read(_as_slice(rows)))
-            block = given.float()
+        for start, read in _read_ahead(bulk, order):
+            rows, given = order[start : start + _BLOCK], torch.from_numpy(read)
+            block = given.float().numpy()
             check_units(block, rows)
-            if sums is not None:
-                sums.index_add_(0, labels[start : start + _BLOCK], block)
+            if bulk.prototypes is None:
+                _add_up(sums, sorted_labels[start : start + _BLOCK], block)
             yield given.half().numpy()
 
     shape = (len(order), bulk.dim)
-    entry = write_blocks(target / "descriptors.npy", blocks(), shape, np.float16, sync=False)
-    if sums is None:
+    entry = write_blocks(target / "descriptors.npy", blocks(), shape, np.float16)
+    if bulk.prototypes is not None:
         return np.asarray(bulk.prototypes, np.float32), entry
-    means: Floats = torch.nn.functional.normalize(sums[:-1], dim=1, eps=1e-12).numpy()
-    return means, entry
+    means = torch.nn.functional.normalize(torch.from_numpy(sums[:-1]), dim=1, eps=1e-12)
+    return means.numpy(), entry
+
+
+def _read_ahead(bulk: Bulk, order: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Where each block begins and what it holds; the next is read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming: list[tuple[int, Future[NDArray[Any]]]] = []
+        for start in range(0, len(order), _BLOCK):
+            rows = _as_slice(order[start : start + _BLOCK])
+            coming.append((start, reader.submit(bulk.read, rows)))
+            if len(coming) == 2:
+                begun, block = coming.pop(0)
+                yield begun, block.result()
+        for begun, block in coming:
+            yield begun, block.result()
+
+
+def _add_up(sums: Floats, labels: Rows, rows: Floats) -> None:
+    """Add rows to the sums of their places.  labels: (rows,) ascending."""
+    first = np.flatnonzero(np.diff(labels, prepend=-1))
+    sums[labels[first]] += np.add.reduceat(rows, first, axis=0)
 
 
 def _write_derived(
@@ -234,13 +250,13 @@ def fingerprint(network: PlaceNetwork) -> str:
     return digest.hexdigest()[:16]
 
 
-def check_units(block: torch.Tensor, rows: Rows) -> None:
+def check_units(block: Floats, rows: Rows) -> None:
     """Refuse descriptors that are not finite and of unit length."""
-    norms = block.norm(dim=1)
-    bad = torch.nonzero(~((norms - 1).abs() < 1e-2)).ravel()
+    norms = np.sqrt(np.vecdot(block, block))
+    bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
     if len(bad):
         raise IndexFileError(
-            f"descriptor {rows[int(bad[0])]} has length {float(norms[bad[0]]):.3g} "
+            f"descriptor {rows[bad[0]]} has length {norms[bad[0]]:.3g} "
             f"({len(bad)} like it); descriptors must be finite and of unit length"
         )
 

@@ -15,15 +15,16 @@ the prototypes' mean and covariance give for this query:
 """
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from evenplace.index.arrays import map_array, write_array
+from evenplace.index.rows import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -89,23 +90,32 @@ class Coarse:
 
     def search(self, queries: Floats, prototypes: Floats, n: int, scale: float) -> Found:
         """Find the n best places of each query.  queries: (Q, D), prototypes: all places'."""
-        reduced = queries @ self.axes  # (Q, d)
+        reduced = dots(queries, self.directions)  # (Q, d)
         places = self.candidates(reduced, n)  # (Q, R)
-        exact = refined(queries, prototypes, places)  # (Q, R)
-        best = exact.topk(min(n, places.shape[1]), dim=1)
-        lowest = exact.amin(dim=1).numpy()
-        rest = self.log_rest(queries @ self.mean, reduced, lowest, scale) + self.tuning.far
+        exact = compare_held(prototypes, queries, places)  # (Q, R)
+        every = np.arange(len(queries))[:, None]
+        best = every, np.argsort(-exact, axis=1, kind="stable")[:, :n]
+        middle, lowest = np.vecdot(queries, self.mean), exact.min(axis=1)
+        rest = self.log_rest(middle, reduced, lowest, scale) + self.tuning.far
         return Found(
-            np.take_along_axis(places, best.indices.numpy(), axis=1),
-            best.values.numpy(),
-            np.logaddexp(torch.logsumexp(scale * exact, dim=1).numpy(), rest),
+            places[best],
+            exact[best],
+            np.logaddexp(log_sum(exact, scale), rest).astype(np.float32),
         )
 
+    @cached_property
+    def directions(self) -> Floats:
+        """The axes as rows.  (d, D)."""
+        return np.ascontiguousarray(self.axes.T)
+
     def candidates(self, reduced: Floats, n: int) -> Rows:
-        """The places that look best by their codes, enough for a shortlist of n.  (Q, R)."""
+        """The places that look best by their codes, enough for a shortlist of n, in order.
+
+        (Q, d) -> (Q, R).
+        """
         refine = min(int(self.tuning.refine * max(1.0, n / SHORTLIST)), len(self.members))
         _, found = self.codes.search(reduced, refine)
-        places: Rows = self.members[found]
+        places: Rows = np.sort(self.members[found], axis=1)
         return places
 
     def log_rest(self, middle: Floats, reduced: Floats, below: Floats, scale: float) -> Floats:
@@ -113,7 +123,7 @@ class Coarse:
 
         middle: (Q,) <query, mean>, reduced: (Q, d), below: (Q,) -> (Q,).
         """
-        variance = np.einsum("qd,qd->q", reduced @ self.covariance, reduced) + self.tuning.floor
+        variance = np.vecdot(dots(reduced, self.covariance), reduced) + self.tuning.floor
         variance = np.maximum(variance, 1e-12)
         reach = (below - middle - scale * variance) / np.sqrt(variance)
         inside: Floats = torch.special.log_ndtr(torch.from_numpy(reach)).numpy()
@@ -121,16 +131,11 @@ class Coarse:
         return np.asarray(whole + inside, np.float32)
 
 
-def refined(queries: Floats, prototypes: Floats, places: Rows) -> Tensor:
-    """Scores of each query with the prototypes of its places.  (Q, R) -> (Q, R).
-
-    Query by query, so that what was read is still in the processor's cache when compared.
-    """
-    whole, asked, which = (torch.from_numpy(part) for part in (prototypes, queries, places))
-    scores = torch.empty(places.shape)
-    for query in range(len(queries)):
-        torch.mv(whole.index_select(0, which[query]), asked[query], out=scores[query])
-    return scores
+def log_sum(scores: Floats, scale: float) -> Floats:
+    """log sum_c exp(scale score_c).  (Q, C) -> (Q,)."""
+    top = scores.max(axis=1)
+    total: Floats = scale * top + np.log(np.exp(scale * (scores - top[:, None])).sum(axis=1))
+    return total
 
 
 def fit_coarse(

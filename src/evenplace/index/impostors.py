@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.index.coarse import Coarse
-from evenplace.index.tuning import exact_pass
+from evenplace.index.tuning import exact_pass, multiplied
 
 if TYPE_CHECKING:
     from evenplace.index.layout import Index
@@ -171,7 +171,8 @@ def _look_alikes(
     for start in range(0, len(held), _BLOCK):
         asked = np.array(prototypes[held[start : start + _BLOCK]])
         if search is None:
-            found = np.searchsorted(held, exact_pass(prototypes, held, asked, 1.0, n).places)
+            exact = exact_pass(prototypes, held, asked, 1.0, n, multiply=multiplied)
+            found = np.searchsorted(held, exact.places)
         else:
             found = search(asked, n)
         gap = np.linalg.norm(centres[found] - centres[start : start + _BLOCK, None], axis=2)

@@ -28,52 +28,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenplace.errors import IndexFileError, PhotoError
-from evenplace.index.arrays import map_array, map_photos
+from evenplace.errors import IndexFileError
+from evenplace.index.arrays import map_array
 from evenplace.index.coarse import Coarse
 from evenplace.index.manifest import Manifest
 from evenplace.index.polar import COUNT, SEED, PolarSpectra, draw_points
 from evenplace.index.scale import photo_spread
+from evenplace.index.segment import Delta, Segment, ranges
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.table import Places
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Photos side by side in files, place by place."""
-
-    descriptors: NDArray[np.float16]  # (N, D)
-    starts: Rows  # (C + 1,)
-    impostors: Floats  # (N,)
-    photos: Photos
-
-    def __len__(self) -> int:
-        return len(self.descriptors)
-
-    @classmethod
-    def open(cls, folder: Path) -> "Segment":
-        names = ("descriptors", "starts", "impostors")
-        descriptors, starts, impostors = (map_array(folder / f"{name}.npy") for name in names)
-        return cls(descriptors, np.array(starts), impostors, map_photos(folder / "photos.arrow"))
-
-    def labels(self) -> Rows:
-        """Place of each row, -1 for none.  (N,)."""
-        placed = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return np.concatenate([placed, np.full(len(self) - len(placed), -1)])
-
-
-@dataclass(frozen=True)
-class Delta:
-    """What came and went since the bulk was written."""
-
-    added: Segment
-    removed: Rows  # rows of the bulk, ascending
-    numbers: Rows  # (C of the bulk,) what its places are called since new ones came between
-    touched: Rows  # places whose prototype below replaces the bulk's, new ones included
-    prototypes: Floats  # (touched, D)
 
 
 @dataclass(frozen=True)
@@ -189,13 +155,31 @@ class Index:
 
     def spots(self, rows: Rows) -> NDArray[np.float64]:
         """East and north of some photos.  (P,) -> (P, 2)."""
-        return self._gather(rows, lambda segment, at: _spots(segment.photos, at), np.float64, 2)
+        if self.delta is None:
+            return self.base.spots(rows)
+        inside, at = self._physical(rows)
+        spots = np.empty((len(rows), 2))
+        spots[inside] = self.base.spots(at[inside])
+        spots[~inside] = self.delta.added.spots(at[~inside])
+        return spots
 
     def vectors(self, rows: Rows) -> Floats:
         """Descriptors of some photos.  (P,) -> (P, D)."""
-        return self._gather(
-            rows, lambda segment, at: take_rows(segment.descriptors, at), np.float32, self.dim
-        )
+        halves = np.empty((len(rows), self.dim), np.float16)
+        self.read(rows, halves)
+        whole: Floats = torch.from_numpy(halves).float().numpy()  # many times as fast as numpy
+        return whole
+
+    def read(self, rows: Rows, out: NDArray[np.float16]) -> None:
+        """Descriptors of some photos into an array.  (P,), (P, D)."""
+        if self.delta is None:
+            return self.base.read(rows, out)
+        inside, at = self._physical(rows)
+        for segment, mine in ((self.base, inside), (self.delta.added, ~inside)):
+            part = np.empty((int(mine.sum()), self.dim), np.float16)
+            segment.read(at[mine], part)
+            out[mine] = part
+        return None
 
     def paths(self, rows: Rows) -> list[str]:
         """Where some photos lie; their row numbers when they came without files."""
@@ -211,13 +195,10 @@ class Index:
     def places_of(self, rows: Rows) -> Rows:
         """Place of some photos, -1 for none.  (P,) -> (P,)."""
         inside, at = self._physical(rows)
-        last = len(self.base.starts) - 1
-        bulk = np.searchsorted(self.base.starts, at, "right") - 1
-        labels = np.append(self.numbers, -1)[np.where(inside & (bulk < last), bulk, -1)]
-        if self.delta is not None and not inside.all():
-            starts = self.delta.added.starts
-            added = np.searchsorted(starts, at[~inside], "right") - 1
-            labels[~inside] = np.where(added < len(starts) - 1, added, -1)
+        labels = np.full(len(rows), -1)
+        labels[inside] = np.append(self.numbers, -1)[self.base.places_of(at[inside])]
+        if self.delta is not None:
+            labels[~inside] = self.delta.added.places_of(at[~inside])
         return labels
 
     def spectra(self, name: str, count: int = COUNT, seed: int = SEED) -> PolarSpectra:
@@ -279,15 +260,6 @@ class Index:
         shifted = rows + np.searchsorted(removed - np.arange(len(removed)), rows, "right")
         return inside, np.where(inside, shifted, rows - kept)
 
-    def _gather(self, rows: Rows, read: Any, dtype: Any, width: int) -> NDArray[Any]:
-        inside, at = self._physical(rows)
-        if inside.all():
-            return read(self.base, at)  # type: ignore[no-any-return]
-        gathered = np.empty((len(rows), width), dtype)
-        gathered[inside] = read(self.base, at[inside])
-        gathered[~inside] = read(self._added, at[~inside])
-        return gathered
-
     def _joined(self, name: str) -> NDArray[Any]:
         whole: NDArray[Any] = getattr(self.base, name)
         if self.delta is None:
@@ -327,34 +299,7 @@ def _open(folder: Path, manifest: Manifest) -> Index:
         manifest,
         Segment.open(bulk),
         Places.read(newest / "places.parquet"),
-        map_array(bulk / "prototypes.npy"),
+        np.asarray(map_array(bulk / "prototypes.npy")),
         Coarse.open(bulk, manifest.tuning),
-        _open_delta(folder / manifest.delta) if manifest.delta else None,
+        Delta.open(folder / manifest.delta) if manifest.delta else None,
     )
-
-
-def _open_delta(folder: Path) -> Delta:
-    names = ("removed", "numbers", "touched", "prototypes")
-    return Delta(Segment.open(folder), *(np.array(map_array(folder / f"{n}.npy")) for n in names))
-
-
-def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
-    """Every number in every range, range by range, and which range it is of."""
-    lengths = last - first
-    of = np.repeat(np.arange(len(first)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return np.arange(len(of)) + np.repeat(first - before, lengths), of
-
-
-def _spots(photos: Photos, rows: Rows) -> NDArray[np.float64]:
-    try:
-        return np.stack([photos.east[rows], photos.north[rows]], axis=1)
-    except IndexError as cause:
-        raise PhotoError(f"there is no such row among {len(photos)} photos ({cause})") from cause
-
-
-def take_rows(halves: NDArray[np.float16], rows: Rows) -> Floats:
-    """Some rows of mapped float16 as float32; torch does it many times as fast as numpy."""
-    taken = torch.from_numpy(halves).index_select(0, torch.from_numpy(rows))
-    whole: Floats = taken.float().numpy()
-    return whole

@@ -56,7 +56,7 @@ class Manifest:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(folder / NAME)
-        sync_folder(folder)
+        sync(folder)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -104,11 +104,16 @@ class Manifest:
 def entries(
     folder: Path, part: str, known: dict[str, FileEntry] | None = None
 ) -> dict[str, FileEntry]:
-    """Hash what was written into index/part.  known: by file name, what was hashed on the way."""
+    """Hash what was written into index/part, and wait until the disk has it.
+
+    known: by file name, what was hashed on the way.
+    """
     found = {}
     for file in sorted((folder / part).iterdir()):
+        sync(file)
         entry = (known or {}).get(file.name)
         found[f"{part}/{file.name}"] = entry or FileEntry(file.stat().st_size, checksum(file))
+    sync(folder / part)
     return found
 
 
@@ -117,9 +122,9 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder: they survive a power cut then."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -65,11 +65,10 @@ class MilvusStore:
 
     def candidates(self, queries: Floats, places: Sequence[Rows]) -> Candidates:
         parts = [self._ask(query, own) for query, own in zip(queries, places, strict=True)]
-        cuts = np.concatenate([[0], np.cumsum([len(rows) for rows, _, _ in parts])])
-        rows, where, cosines = (
-            np.concatenate(part) for part in zip(*parts, strict=True)
-        )  # fmt: skip
-        return Candidates(rows, where, cosines, cuts)
+        cuts = np.cumsum([0, *(len(rows) for rows, _, _ in parts)])
+        before = np.cumsum([0, *map(len, places)])
+        rows, of, cosines = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Candidates(rows, of + np.repeat(before[:-1], np.diff(cuts)), cosines, cuts)
 
     def nearest(self, queries: Floats, k: int) -> tuple[Rows, Floats]:
         found = self.client.search(self.name, queries.tolist(), limit=k, anns_field="descriptor")
@@ -77,7 +76,10 @@ class MilvusStore:
         return rows, np.array([[hit["distance"] for hit in hits] for hits in found], np.float32)
 
     def _ask(self, query: Floats, places: Rows) -> tuple[Rows, Rows, Floats]:
-        """All photos of some places, in the order the embedded store has them."""
+        """All photos of some places, in the order the embedded store has them.
+
+        Rows, which of the places each is of, cosines.
+        """
         wanted = int(self.index.sizes[places].sum())
         if wanted > _MOST:
             raise IndexFileError(
@@ -97,7 +99,7 @@ class MilvusStore:
         cosines = np.array([hit["distance"] for hit in hits], np.float32)
         rank = np.argsort(places)[np.searchsorted(places, where, sorter=np.argsort(places))]
         order = np.lexsort((rows, rank))
-        return rows[order], where[order], cosines[order]
+        return rows[order], rank[order], cosines[order]
 
 
 def _entities(index: Index, rows: Rows) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 C places with photos · D descriptor · Q made-up queries · n shortlisted places
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenplace.index.coarse import FEWEST, SHORTLIST, Coarse, Found, fit_coarse, refined
+from evenplace.index.coarse import (
+    FEWEST,
+    SHORTLIST,
+    Coarse,
+    Found,
+    fit_coarse,
+    log_sum,
+)
+from evenplace.index.rows import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -35,7 +44,7 @@ def build_coarse(
         return None
     if len(places) < FEWEST:
         return None
-    truth = exact_pass(prototypes, places, queries, scale)
+    truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
     for axes in _AXES:
         coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
         tuned = tune(coarse, prototypes, queries, truth, scale)
@@ -67,34 +76,51 @@ def made_up_queries(
 
 
 def exact_pass(
-    prototypes: Floats, places: Rows, queries: Floats, scale: float, n: int = SHORTLIST
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    n: int = SHORTLIST,
+    *,
+    multiply: Callable[[Floats, Floats], Floats] = dots,
 ) -> Found:
-    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D)."""
-    asked, n = torch.from_numpy(queries), min(n, len(places))
-    best = torch.empty(len(queries), 0)
-    which = torch.empty(len(queries), 0, dtype=torch.int64)
-    totals = []
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
+
+    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
+    """
+    n = min(n, len(places))
+    best: Floats = np.empty((len(queries), 0), np.float32)
+    which: Rows = np.empty((len(queries), 0), np.int64)
+    total = np.full(len(queries), -np.inf, np.float32)
     for at in range(0, len(places), _BLOCK):
         part = places[at : at + _BLOCK]
         every = part[-1] - part[0] + 1 == len(part)
         rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
-        scores = asked @ torch.from_numpy(rows).T  # (Q, block)
-        totals.append(torch.logsumexp(scale * scores, dim=1))
-        joined = torch.cat([best, scores], dim=1)
-        numbers = torch.cat([which, torch.from_numpy(part).expand(len(queries), -1)], dim=1)
-        top = joined.topk(min(n, joined.shape[1]), dim=1)
-        best, which = top.values, numbers.gather(1, top.indices)
-    total = torch.logsumexp(torch.stack(totals), dim=0) if totals else torch.zeros(len(queries))
-    return Found(which.numpy(), best.numpy(), total.numpy())
+        scores = multiply(queries, rows)  # (Q, block)
+        total = np.logaddexp(total, log_sum(scores, scale))
+        best = np.concatenate([best, scores], axis=1)
+        which = np.concatenate([which, np.broadcast_to(part, scores.shape)], axis=1)
+        if best.shape[1] > n:
+            top = np.argpartition(-best, n - 1, axis=1)[:, :n]
+            best = np.take_along_axis(best, top, axis=1)
+            which = np.take_along_axis(which, top, axis=1)
+    order = np.lexsort((which, -best))
+    which, best = np.take_along_axis(which, order, axis=1), np.take_along_axis(best, order, axis=1)
+    return Found(which, best, total)
+
+
+def multiplied(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = (torch.from_numpy(queries) @ torch.from_numpy(rows).T).numpy()
+    return products
 
 
 def tune(
     coarse: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
 ) -> Coarse | None:
     """Refine as few places as keep the exact shortlist; None when too many would be needed."""
-    reduced, n = queries @ coarse.axes, truth.places.shape[1]
-    most = replace(coarse.tuning, refine=min(_MOST, len(coarse.members)))
-    found = replace(coarse, tuning=most).candidates(reduced, n)
+    _, ranked = coarse.codes.search(queries @ coarse.axes, min(_MOST, len(coarse.members)))
+    found = coarse.members[ranked]  # best first
     ranks = [_ranks(a, b) for a, b in zip(found, truth.places, strict=True)]
     refine = _enough(np.concatenate(ranks))
     if refine > found.shape[1]:
@@ -122,10 +148,10 @@ def _weigh(
     """Measure what is lost, and correct the estimated part of the posterior."""
     found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
     kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
-    reduced = queries @ tuned.axes
-    exact = refined(queries, prototypes, tuned.candidates(reduced, truth.places.shape[1]))
-    summed = torch.logsumexp(scale * exact, dim=1).numpy()
-    rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.amin(dim=1).numpy(), scale)
+    reduced, n = queries @ tuned.axes, truth.places.shape[1]
+    exact = compare_held(prototypes, queries, tuned.candidates(reduced, n))
+    summed = log_sum(exact, scale)
+    rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.min(axis=1), scale)
     gains = np.linspace(-2, 2, 81)
     errors = np.percentile(
         np.abs(np.logaddexp(summed, rest + gains[:, None]) - truth.log_total), 95, axis=1

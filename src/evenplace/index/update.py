@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.index.arrays import write_array, write_photos
 from evenplace.index.build import Bulk, check_units, mean_prototypes, write_bulk
 from evenplace.index.impostors import impostors_of
-from evenplace.index.layout import Delta, Index, Segment, open_index
+from evenplace.index.layout import Index, open_index
 from evenplace.index.manifest import entries, writing
+from evenplace.index.segment import Delta, Segment
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.grid import Grid
 from evenplace.places.table import Places
@@ -93,18 +93,17 @@ def _checked(index: Index, descriptors: Any, photos: Photos, model: str) -> NDAr
             f"{index.folder} was written by model {index.model}, these descriptors by {model}; "
             "describe the photos with the index's model"
         )
-    vectors = torch.from_numpy(np.asarray(descriptors, np.float32))
-    if tuple(vectors.shape) != (len(photos), index.dim):
+    vectors = np.asarray(descriptors, np.float32)
+    if vectors.shape != (len(photos), index.dim):
         raise IndexFileError(
-            f"descriptors have shape {tuple(vectors.shape)}, the index takes {index.dim} numbers "
+            f"descriptors have shape {vectors.shape}, the index takes {index.dim} numbers "
             f"for each of the {len(photos)} photos"
         )
     paths = photos.paths
     if len(set(paths)) < len(paths):
         raise PhotoError(f"a path occurs twice among the {len(paths)} photos; give each once")
     check_units(vectors, np.arange(len(vectors)))
-    halves: NDArray[np.float16] = vectors.half().numpy()
-    return halves
+    return vectors.astype(np.float16)
 
 
 def _refuse_known(index: Index, paths: list[str]) -> None:

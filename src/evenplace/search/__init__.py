@@ -1,7 +1,8 @@
 """Query → hits."""
 
 from evenplace.index import spectrum
-from evenplace.search.engine import Asked, Search, ask_photos
+from evenplace.search.asking import Asked, ask_photos
+from evenplace.search.engine import Search
 from evenplace.search.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
 
 __all__ = [

@@ -14,8 +14,6 @@ from evenplace.search.confidence import RADIUS
 from evenplace.search.hits import Answer, Hit, Hits, PlaceGuess
 from evenplace.search.pools import Pools
 
-_SCALE = 30.0
-
 
 def masses(
     pools: Pools, spots: NDArray[np.float64], best: NDArray[np.int64]
@@ -23,12 +21,10 @@ def masses(
     """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
     if not len(spots):
         return np.zeros(len(pools), np.float32)
-    weight = np.exp(_SCALE * (pools.cosines - _largest(pools)[pools.of]))
-    answer = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    offset = spots - answer[pools.of]
-    near = np.einsum("td,td->t", offset, offset) <= RADIUS**2
-    total = np.maximum(pools.sums(weight), 1e-300)
-    return np.asarray(pools.sums(np.where(near, weight, 0)) / total, np.float32)
+    offset = spots - spots[np.minimum(best, len(spots) - 1)][pools.of]
+    near = offset[:, 0] ** 2 + offset[:, 1] ** 2 <= RADIUS**2
+    total = np.maximum(pools.sums(pools.weights), 1e-300)
+    return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
 
 
 def least_confidence(min_precision: float | None, calibration: Calibration | None) -> float:
@@ -83,11 +79,3 @@ def _doubt(hits: list[Hit], confidence: float, least: float, min_precision: floa
         f"confidence {confidence:.2f} is below the {min(least, 1):.2f} that "
         f"{min_precision:.0%} precision needs"
     )
-
-
-def _largest(pools: Pools) -> NDArray[np.float32]:
-    """The largest cosine of each query; 0 where there are no candidates.  (Q,)."""
-    held = np.diff(pools.cuts) > 0
-    largest = np.zeros(len(pools), np.float32)
-    largest[held] = np.maximum.reduceat(pools.cosines, pools.cuts[:-1][held])
-    return largest

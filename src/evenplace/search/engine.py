@@ -6,7 +6,6 @@ Q queries · C places · D descriptor · P candidates · T candidates of a batch
 import time
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,17 +18,17 @@ from evenplace.index import Index, fingerprint, open_index
 from evenplace.index.manifest import Manifest
 from evenplace.index.stores import EmbeddedStore, Store
 from evenplace.models.describe import Progress
-from evenplace.models.loading import load_batches, picture_pixels
+from evenplace.models.loading import picture_pixels
 from evenplace.models.network import PlaceNetwork
-from evenplace.photos.table import Skipped
 from evenplace.search.answers import explain, least_confidence, masses
 from evenplace.search.calibration import Calibration
+from evenplace.search.collect import collect, everything
 from evenplace.search.confidence import Confidence, build_confidence, same_answer
-from evenplace.search.hits import STAGES, Answer, Hit, Hits
-from evenplace.search.pools import Pools, Ranking, rank_by
+from evenplace.search.hits import STAGES, Answer, Hit, Hits, join_hits
+from evenplace.search.pools import Pools, Rankings
 from evenplace.search.position import fuse_positions
 from evenplace.search.rerank import Measure, Reranker, build_reranker
-from evenplace.search.shortlist import Shortlist, cells_around
+from evenplace.search.shortlist import Shortlist
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -215,27 +214,29 @@ class Search:
             parts.append(self._search(queries[chosen], k, without[chosen] if without else None))
             if progress:
                 progress(min(first + step, len(queries)), len(queries))
-        return _joined(parts, k, self.shortlist)
+        return join_hits(parts, k, self.shortlist)
 
     def _search(self, queries: Floats, k: int, without: Sequence[Rows] | None) -> Hits:
         clock = [time.perf_counter()]
         found = self.places.find(queries)
         clock.append(time.perf_counter())
-        pools = self._gather(queries, found.places, found.scores, found.log_total)
+        if self.exact:
+            pools = everything(self.index, self.reachable, queries)
+        else:
+            pools = collect(self.places, self.store, queries, found, self.neighbours)
         if without is not None:
             unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(without)]
             pools = pools.without(np.concatenate(unseen))
         clock.append(time.perf_counter())
         rankings = self._rank(pools)
         spots = self.index.spots(pools.rows)
-        first = [ranking.order[0] if len(ranking.order) else 0 for ranking in rankings]
-        best = pools.cuts[:-1] + np.array(first, np.int64)
+        best = np.append(rankings.order, 0)[pools.cuts[:-1]]  # of an empty pool, anything
         positions = fuse_positions(pools, spots, best)
         confidence = self._confidence(pools, rankings, spots, best)
         clock.append(time.perf_counter())
         spent = np.diff(clock) * 1e3 / len(queries)
         stages = dict(zip(STAGES[1:], spent, strict=True))
-        rows, distances, cosines = _padded(pools, rankings, k)
+        rows, distances, cosines = rankings.best(pools, k)
         return Hits(
             rows,
             distances,
@@ -248,68 +249,22 @@ class Search:
             cosines,
         )
 
-    def _gather(self, queries: Floats, places: Rows, scores: Floats, log_total: Floats) -> Pools:
-        """Collect the photos of the places, and how each resembles its query."""
-        scale = self.index.scale
-        if self.exact:
-            return self._everything(queries)
-        asked = list(places)
-        likely = [scale * own - total for own, total in zip(scores, log_total, strict=True)]
-        if self.neighbours > 0:
-            for query, own in enumerate(asked):
-                more = cells_around(self.index, own, self.neighbours)
-                extra = scale * self.places.scores(queries[query], more) - log_total[query]
-                asked[query] = np.append(own, more)
-                likely[query] = np.append(likely[query], extra)
-        found = self.store.candidates(queries, asked)
-        whose = np.repeat(np.arange(len(asked)), np.diff(found.cuts))
-        return Pools(
-            found.rows,
-            found.places,
-            found.cosines,
-            _spread_over(asked, likely, found.places, whose),
-            queries,
-            found.cuts,
-        )
-
-    def _everything(self, queries: Floats) -> Pools:
-        """The whole database as every query's pool."""
-        index, count = self.index, len(self.index)
-        logits = index.scale * (queries @ index.prototypes[self.places.reachable].T)  # (Q, C')
-        total = np.logaddexp.reduce(logits, axis=1) if logits.size else np.zeros(len(queries))
-        likely = np.repeat(
-            (logits.min(axis=1, initial=0) - total)[:, None], len(index.places) + 1, 1
-        )
-        likely[:, self.places.reachable] = logits - total[:, None]
-        cosines = self.embedded.all_cosines(queries)
-        return Pools(
-            np.tile(np.arange(count), len(queries)),
-            np.tile(index.labels, len(queries)),
-            cosines.ravel(),
-            likely[:, index.labels].ravel().astype(np.float32),
-            queries,
-            np.arange(len(queries) + 1) * count,
-        )
-
-    def _rank(self, pools: Pools) -> list[Ranking]:
-        if not isinstance(self.rule, Measure):
-            return [self.rule.rank(pools[query]) for query in range(len(pools))]
-        distances = self.rule.measure(pools)
-        spans = [slice(a, b) for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)]
-        place = self.rule.by_place
-        return [rank_by(distances[span], pools.cosines[span], by_place=place) for span in spans]
+    def _rank(self, pools: Pools) -> Rankings:
+        if isinstance(self.rule, Measure):
+            return self.rule.rank_all(pools)
+        return Rankings.join([self.rule.rank(pools[q]) for q in range(len(pools))], pools.cuts)
 
     def _confidence(
-        self, pools: Pools, rankings: list[Ranking], spots: NDArray[np.float64], best: Rows
+        self, pools: Pools, rankings: Rankings, spots: NDArray[np.float64], best: Rows
     ) -> Floats:
         """Confidence of each query, 0 where its pool is empty.  (Q,)."""
-        held = np.diff(pools.cuts) > 0
+        held = pools.sizes > 0
         if self._mass:
             raw = masses(pools, spots, best)
         else:
             raw = np.zeros(len(pools), np.float32)
             for query in np.flatnonzero(held):
-                pool, ranking = pools[int(query)], rankings[query]
+                pool, ranking = pools[int(query)], rankings[int(query)]
                 where = spots[pools.cuts[query] : pools.cuts[query + 1]]
                 turned = self.headings[pool.rows] if self.facing else None
                 same = same_answer(int(ranking.order[0]), where, turned)
@@ -334,81 +289,3 @@ class Search:
                 f"query {bad[0]} has length {norms[bad[0]]:.3g}; queries must have unit length"
             )
         return queries
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Queries answered from their files: hits, the rows that could be read, and the rest."""
-
-    hits: Hits
-    rows: Rows
-    skipped: tuple[Skipped, ...]
-
-
-def ask_photos(
-    engine: Search, paths: Sequence[str], k: int = 20, *, progress: Progress | None = None
-) -> Asked:
-    """Answer photo files one by one, so that each stage's time is what one query costs."""
-    if engine.model is None:
-        raise SettingError("this engine has no model; ask it with descriptors: search()")
-    parts: list[Hits] = []
-    rows: list[int] = []
-    skipped: list[Skipped] = []
-    for batch in load_batches(paths, engine.model.image_size, batch=1):
-        skipped += batch.skipped
-        for row in batch.rows:
-            began = time.perf_counter()
-            with torch.inference_mode():
-                descriptor = engine.model.eval()(batch.pixels)[:1].numpy()
-            spent = (time.perf_counter() - began) * 1e3
-            parts.append(engine.search(descriptor, k))
-            parts[-1].elapsed_ms["extract"] = np.array([spent])
-            rows.append(row)
-        if progress:
-            progress(len(rows) + len(skipped), len(paths))
-    found = _joined(parts, k, engine.shortlist)
-    return Asked(found, np.array(rows, dtype=np.int64), tuple(skipped))
-
-
-def _spread_over(asked: list[Rows], likely: list[Floats], places: Rows, whose: Rows) -> Floats:
-    """The log posterior of each candidate's place.  (T,)."""
-    span = max((int(own.max(initial=0)) for own in asked), default=0) + 1
-    keys = np.concatenate([query * span + own for query, own in enumerate(asked)])
-    order = np.argsort(keys)
-    at = order[np.searchsorted(keys, whose * span + places, sorter=order)]
-    return np.concatenate(likely).astype(np.float32)[at]
-
-
-def _padded(pools: Pools, rankings: list[Ranking], k: int) -> tuple[Rows, Floats, Floats]:
-    """The k best of each query; -1, inf and nan where there are fewer.  (Q, k) each."""
-    rows = np.full((len(pools), k), -1, dtype=np.int64)
-    distances = np.full((len(pools), k), np.inf, dtype=np.float32)
-    cosines = np.full((len(pools), k), np.nan, dtype=np.float32)
-    for query, ranking in enumerate(rankings):
-        best = ranking.order[:k]
-        at = pools.cuts[query] + best
-        rows[query, : len(best)], cosines[query, : len(best)] = pools.rows[at], pools.cosines[at]
-        distances[query, : len(best)] = ranking.distances[:k]
-    return rows, distances, cosines
-
-
-def _joined(parts: list[Hits], k: int, n: int) -> Hits:
-    """Batches of answers as one."""
-    if not parts:
-        return Hits(
-            np.empty((0, k), np.int64), np.empty((0, k), np.float32), np.empty((0, n), np.int64),
-            np.empty(0, np.float32), (), {}, np.empty((0, n), np.float32), (),
-            np.empty((0, k), np.float32),
-        )  # fmt: skip
-    stages = [stage for stage in STAGES if stage in parts[0].elapsed_ms]
-    return Hits(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.distances for part in parts]),
-        np.concatenate([part.shortlist for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        tuple(pool for part in parts for pool in part.pools),
-        {stage: np.concatenate([part.elapsed_ms[stage] for part in parts]) for stage in stages},
-        np.concatenate([part.posterior for part in parts]),
-        tuple(position for part in parts for position in part.positions),
-        np.concatenate([part.cosines for part in parts]),
-    )

@@ -82,3 +82,25 @@ class Answer:
     abstains: bool
     reason: str  # why it abstains; empty when it answers
     elapsed_ms: dict[str, float]  # a stage
+
+
+def join_hits(parts: list[Hits], k: int, n: int) -> Hits:
+    """Batches of answers as one."""
+    if not parts:
+        return Hits(
+            np.empty((0, k), np.int64), np.empty((0, k), np.float32), np.empty((0, n), np.int64),
+            np.empty(0, np.float32), (), {}, np.empty((0, n), np.float32), (),
+            np.empty((0, k), np.float32),
+        )  # fmt: skip
+    stages = [stage for stage in STAGES if stage in parts[0].elapsed_ms]
+    return Hits(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.shortlist for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        tuple(pool for part in parts for pool in part.pools),
+        {stage: np.concatenate([part.elapsed_ms[stage] for part in parts]) for stage in stages},
+        np.concatenate([part.posterior for part in parts]),
+        tuple(position for part in parts for position in part.positions),
+        np.concatenate([part.cosines for part in parts]),
+    )

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.search.hits import Ellipse, Position
-from evenplace.search.pools import Pools
+from evenplace.search.pools import Pools, sum_spans
 
 Spots = NDArray[np.float64]
 _NEAR = 50.0  # metres around the best photo: what lies further is another opinion, not a spread
 _STEP = 8.0  # metres: the camera stood beside the database's, whose own fix is not exact either
 _CHI2 = 5.991  # 95 % of a Gaussian on the plane
-_SCALE = 30.0
 
 NOWHERE = Position(float("nan"), float("nan"), Ellipse(*[float("nan")] * 3))
 
@@ -39,31 +38,30 @@ def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[
     """`fuse_position` of a batch.  spots: (T, 2), best: (Q,) candidates, any where none is."""
     if not len(spots):
         return [NOWHERE] * len(pools)
-    of = pools.of
     origin = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    offset = spots - origin[of]  # (T, 2)
-    near = np.einsum("td,td->t", offset, offset) <= _NEAR**2
-    weight = np.where(near, np.exp(_SCALE * (pools.cosines - pools.cosines.max())), 0.0)
-    total = pools.sums(weight)
-    weight /= np.maximum(total, 1e-300)[of]
-    mean = np.stack([pools.sums(weight * axis) for axis in offset.T], axis=1)  # (Q, 2)
-    spread = offset - mean[of]
-    east, north, cross = (
-        pools.sums(weight * spread[:, a] * spread[:, b]) for a, b in ((0, 0), (1, 1), (0, 1))
+    offset = spots - origin[pools.of]  # (T, 2)
+    near = np.flatnonzero(offset[:, 0] ** 2 + offset[:, 1] ** 2 <= _NEAR**2)
+    cuts = np.searchsorted(near, pools.cuts)
+    east, north, weight = offset[near, 0], offset[near, 1], pools.weights[near]
+    parts = np.empty((len(near), 6))
+    for at, part in enumerate((1, east, north, east * east, north * north, east * north)):
+        np.multiply(weight, part, out=parts[:, at])
+    total, *moments = sum_spans(parts, cuts).T  # (Q,) each
+    east, north, easts, norths, cross = (sums / np.maximum(total, 1e-300) for sums in moments)
+    ellipses = _ellipses(
+        easts - east * east + _STEP**2, norths - north * north + _STEP**2, cross - east * north
     )
-    ellipses = _ellipses(east + _STEP**2, north + _STEP**2, cross)
+    found = np.stack([origin[:, 0] + east, origin[:, 1] + north, *ellipses], axis=1)
     return [
-        Position(float(where[0]), float(where[1]), Ellipse(*(float(v) for v in shape)))
-        if count
-        else NOWHERE
-        for where, shape, count in zip(origin + mean, ellipses, np.diff(pools.cuts), strict=True)
+        Position(where[0], where[1], Ellipse(*where[2:])) if count else NOWHERE
+        for where, count in zip(found.tolist(), pools.sizes.tolist(), strict=True)
     ]
 
 
-def _ellipses(east: Spots, north: Spots, cross: Spots) -> Spots:
-    """Half axes and bearing of 2 × 2 covariances, in closed form.  (Q,) each -> (Q, 3)."""
+def _ellipses(east: Spots, north: Spots, cross: Spots) -> tuple[Spots, Spots, Spots]:
+    """Half axes and bearing of 2 × 2 covariances, in closed form.  (Q,) each."""
     middle, half = (east + north) / 2, (east - north) / 2
     reach = np.hypot(half, cross)
     bearing = 90 - np.degrees(0.5 * np.arctan2(cross, half))  # from east counter-clockwise
     major, minor = np.sqrt(_CHI2 * (middle + reach)), np.sqrt(_CHI2 * np.maximum(middle - reach, 0))
-    return np.stack([major, minor, bearing % 180], axis=1)
+    return major, minor, bearing % 180

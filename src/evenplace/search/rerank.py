@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError, unknown_name
 from evenplace.index import spectrum
 from evenplace.index.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
+from evenplace.index.rows import dots
 from evenplace.index.scale import photo_spread
-from evenplace.search.pools import Pool, Pools, Ranking, rank_by
+from evenplace.search.pools import Pool, Pools, Ranking, Rankings, rank_pools
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -33,6 +34,7 @@ __all__ = [
     "Reranker",
     "Searched",
     "build_reranker",
+    "spectra_for",
 ]
 
 
@@ -99,8 +101,11 @@ class Measure:
         raise NotImplementedError
 
     def rank(self, pool: Pool) -> Ranking:
-        distances = self.measure(pool.alone())
-        return rank_by(distances, pool.cosines, by_place=self.by_place)
+        return self.rank_all(pool.alone())[0]
+
+    def rank_all(self, pools: Pools) -> Rankings:
+        """The rankings of a batch."""
+        return rank_pools(pools, self.measure(pools), by_place=self.by_place)
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ class CFD(Measure):
         return self
 
     def measure(self, pools: Pools) -> Floats:
-        angles = pools.queries @ self._spectra.points.T  # (Q, F)
+        angles = dots(pools.queries, self._spectra.points)  # (Q, F)
         if self.unit == "photo":
             return self._measure_photos(pools, angles)
         query, place, which = pools.segments()
@@ -199,11 +204,11 @@ class KDE(Measure):
         return True
 
     def measure(self, pools: Pools) -> Floats:
-        _, _, which = pools.segments()
-        top = float(pools.cosines.max(initial=0))
-        energy = np.bincount(which, np.exp(self.scale * (pools.cosines - top).astype(np.float64)))
-        density = np.log(energy / np.bincount(which)) + self.scale * top
-        return -density[which].astype(np.float32)
+        query, _, which = pools.segments()
+        above = (pools.cosines - pools.largest[pools.of]).astype(np.float64)
+        energy = np.bincount(which, np.exp(self.scale * above))
+        density = np.log(energy / np.bincount(which)) + self.scale * pools.largest[query]
+        return np.asarray(-density[which], np.float32)
 
 
 @dataclass
@@ -253,3 +258,9 @@ def build_reranker(name: str, **settings: Any) -> Reranker:
         settings = {"frequencies": mode, **settings}
     rule: Reranker = RERANKERS[kind](**settings)
     return rule
+
+
+def spectra_for(name: str) -> tuple[str, ...]:
+    """The characteristic functions that an index should hold for a rule, by name."""
+    rule = build_reranker(name)
+    return (rule.frequencies,) if isinstance(rule, CFD) else ()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenplace.index import Index
 from evenplace.index.coarse import Found
+from evenplace.index.rows import dots
 from evenplace.index.tuning import exact_pass
 
 Floats = NDArray[np.float32]
@@ -89,13 +90,13 @@ class Shortlist:
         if delta is None:
             return found
         held = self.index.sizes[delta.touched] > 0
-        fresh = queries @ delta.prototypes[held].T  # (Q, fresh)
+        fresh = dots(queries, delta.prototypes[held])  # (Q, fresh)
         scores = np.concatenate([np.where(gone, -np.inf, found.scores), fresh], axis=1)
         names = np.concatenate(
             [self.index.numbers[found.places], np.broadcast_to(self.fresh, fresh.shape)], axis=1
         )
         best = np.argsort(-scores, axis=1, kind="stable")[:, :n]
-        old = queries @ self.index.base_prototypes[self.stale].T  # (Q, stale)
+        old = dots(queries, self.index.base_prototypes[self.stale])  # (Q, stale)
         share = np.exp(np.minimum(scale * old - found.log_total[:, None], 0)).sum(axis=1)
         rest = found.log_total + np.log1p(-np.minimum(share, 0.999))
         total = np.logaddexp(rest, np.logaddexp.reduce(scale * fresh, axis=1, initial=-np.inf))

@@ -1,0 +1,135 @@
+"""Rows of float16 on disk, read and compared while they are in the processor's cache.
+
+Everything here runs on the thread that asks.  A second thread was tried, for one query and for
+batches of 64: on two cores it gave nothing, and beside other work torch's pool made a query four
+times as slow.  Several threads may ask at once.
+
+A product of one row with one query is the same number whatever is asked beside it, because each
+is a dot product of its own; a matrix product rounds differently for every shape.
+
+Q queries · D descriptor · N rows on disk · P rows read · C rows compared with every query
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.errors import IndexFileError
+
+Floats = NDArray[np.float32]
+Halves = NDArray[np.float16]
+Rows = NDArray[np.int64]
+_SERIAL = 32_767  # numbers up to which torch converts without waking its threads
+_GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
+
+
+class RowFile:
+    """Some rows of a large .npy file, by plain reads.
+
+    What a memory map has touched counts as the process's memory and costs a fault a page; what
+    was read lies in the page cache alone.  The file stays readable when its name is removed.
+    """
+
+    def __init__(self, path: Path, mapped: NDArray[np.float16]) -> None:
+        self._path, self._handle = path, os.open(path, os.O_RDONLY)
+        self._width = mapped.shape[1] * mapped.itemsize
+        self._first = path.stat().st_size - mapped.nbytes
+        weakref.finalize(self, os.close, self._handle)
+
+    def read(self, rows: Rows, out: Halves) -> None:
+        """Read rows into an array, those that follow each other in one go.  (P,), (P, D)."""
+        if not len(rows):
+            return
+        if rows.min() < 0:
+            raise IndexFileError(f"{self._path} has no row {rows.min()}; rows count from 0")
+        cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
+        target, width = out.data.cast("B"), self._width
+        for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
+            part, at = target[begin * width : end * width], self._first + row * width
+            while part:
+                count = os.preadv(self._handle, [part], at)
+                if not count:
+                    raise IndexFileError(
+                        f"{self._path} ends before row {rows[end - 1]}; build it again"
+                    )
+                part, at = part[count:], at + count
+
+
+class Bench:
+    """Memory to read rows into and convert them."""
+
+    def __init__(self, dim: int) -> None:
+        self.rows = max(1, _GATHERED // dim)
+        self.halves = np.empty((self.rows, dim), np.float16)
+        self.floats = np.empty((self.rows, dim), np.float32)
+        self._step = max(1, _SERIAL // dim)
+        self._given, self._made = (
+            list(torch.split(torch.from_numpy(part), self._step))
+            for part in (self.halves, self.floats)
+        )
+
+    def widen(self, count: int) -> Floats:
+        """The first rows as float32, in pieces that torch converts on this thread."""
+        parts = -(-count // self._step)
+        torch._foreach_copy_(self._made[:parts], self._given[:parts])
+        return self.floats[:count]
+
+
+class _Benches(threading.local):
+    """A bench for each thread that asks, used again and again."""
+
+    last: Bench | None = None
+
+    def take(self, dim: int) -> Bench:
+        if self.last is None or self.last.floats.shape[1] != dim:
+            self.last = Bench(dim)
+        return self.last
+
+
+_BENCHES = _Benches()
+
+
+def compare_rows(
+    read: Callable[[Rows, Halves], None], queries: Floats, rows: Rows, cuts: Rows
+) -> Floats:
+    """<query, row> of each query with its own rows on disk, cuts[q] to cuts[q + 1].  -> (P,)."""
+
+    def fetch(bench: Bench, wanted: Rows) -> Floats:
+        read(wanted, bench.halves[: len(wanted)])
+        return bench.widen(len(wanted))
+
+    return _compare(fetch, queries, rows, cuts)
+
+
+def compare_held(held: Floats, queries: Floats, rows: Rows) -> Floats:
+    """<query, row> of each query with its own rows of an array.  (Q, P) -> (Q, P)."""
+
+    def fetch(bench: Bench, wanted: Rows) -> Floats:
+        return held.take(wanted, axis=0, out=bench.floats[: len(wanted)], mode="clip")
+
+    cuts = np.arange(len(rows) + 1) * rows.shape[1]
+    return _compare(fetch, queries, rows.ravel(), cuts).reshape(rows.shape)
+
+
+def _compare(
+    fetch: Callable[[Bench, Rows], Floats], queries: Floats, rows: Rows, cuts: Rows
+) -> Floats:
+    products, bench = np.empty(len(rows), np.float32), _BENCHES.take(queries.shape[1])
+    for query, (begin, end) in enumerate(pairwise(cuts.tolist())):
+        for first in range(begin, end, bench.rows):
+            part = slice(first, min(first + bench.rows, end))
+            np.vecdot(fetch(bench, rows[part]), queries[query], out=products[part])
+    return products
+
+
+def dots(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = np.vecdot(queries[:, None], rows[None])
+    return products

@@ -1,0 +1,60 @@
+"""The photos of shortlisted places as the pools of a batch of queries.
+
+Q queries · D descriptor · n shortlisted places · T candidates of a batch · C' reachable places
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.index import Index
+from evenplace.index.coarse import Found
+from evenplace.index.stores import EmbeddedStore, Store
+from evenplace.search.pools import Pools
+from evenplace.search.shortlist import Shortlist, cells_around
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+def collect(
+    shortlist: Shortlist, store: Store, queries: Floats, found: Found, neighbours: float = 0.0
+) -> Pools:
+    """Collect the photos of the places, and how each resembles its query.
+
+    neighbours: also of the cells within so many metres of the winner.
+    """
+    scale = shortlist.index.scale
+    asked, likely = list(found.places), list(scale * found.scores - found.log_total[:, None])
+    if neighbours > 0:
+        for query, own in enumerate(found.places):
+            more = cells_around(shortlist.index, own, neighbours)
+            extra = scale * shortlist.scores(queries[query], more) - found.log_total[query]
+            asked[query] = np.append(own, more)
+            likely[query] = np.append(likely[query], extra)
+    held = store.candidates(queries, asked)
+    return Pools(
+        held.rows,
+        np.concatenate(asked)[held.of],
+        held.cosines,
+        np.concatenate(likely)[held.of].astype(np.float32),
+        queries,
+        held.cuts,
+    )
+
+
+def everything(index: Index, reachable: Rows, queries: Floats) -> Pools:
+    """The whole database as every query's pool."""
+    count = len(index)
+    logits = index.scale * (queries @ index.prototypes[reachable].T)  # (Q, C')
+    total = np.logaddexp.reduce(logits, axis=1) if logits.size else np.zeros(len(queries))
+    least = logits.min(axis=1, initial=0) - total  # of photos in no place
+    likely = np.repeat(least[:, None], len(index.places) + 1, axis=1)
+    likely[:, reachable] = logits - total[:, None]
+    return Pools(
+        np.tile(np.arange(count), len(queries)),
+        np.tile(index.labels, len(queries)),
+        EmbeddedStore(index).all_cosines(queries).ravel(),
+        likely[:, index.labels].ravel().astype(np.float32),
+        queries,
+        np.arange(len(queries) + 1) * count,
+    )
