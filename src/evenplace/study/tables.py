@@ -165,7 +165,23 @@ def abstention_table(found: Findings) -> str:
     if not rows:
         return "No system here has learned what its confidence is worth (`search.folds`)."
     columns = ["system", "asked for", "delivered", "tail"]
-    return markdown(columns, rows)
+    return "\n\n".join([markdown(columns, rows), *(_near_misses(one) for one in found.outcomes)])
+
+
+def _near_misses(one: Outcome) -> str:
+    """How many of the sure answers that are wrong lie just outside what counts as right."""
+    away, radius = [], one.joint.truth.radius
+    for part in one.parts:
+        run = part.predictions
+        surest = run.confidence >= np.quantile(run.confidence, 1 - SUREST)
+        gap = run.hit_positions[:, 0] - run.positions
+        away.append(np.linalg.norm(gap, axis=1)[surest & ~run.right])
+    metres = np.concatenate(away)
+    near = float((metres <= 2 * radius).mean()) if len(metres) else 0.0
+    return (
+        f"{one.system.name}: of each seed's {SUREST:.0%} surest answers {len(metres)} are wrong; "
+        f"{near:.0%} of these lie within {2 * radius:g} m."
+    )
 
 
 def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
@@ -189,6 +205,7 @@ TABLES: dict[str, Table] = {
     "abstention": abstention_table,
 }
 WANTED = (0.9, 0.95)
+SUREST = 0.75
 _PAPER_SETS = ("Nordland", "Pitts30k", "MSLS")
 
 
