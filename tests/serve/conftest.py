@@ -117,9 +117,12 @@ def jpeg(width: int = 64, height: int = 64, **options: Any) -> bytes:
     return data.getvalue()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium with a camera that films a test picture."""
+    """Chromium with a camera that films a test picture.
+
+    Of a module: while it is open its loop runs on this thread, and no other can.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     films = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
     with playwright.sync_playwright() as started:
