@@ -47,7 +47,7 @@ from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
 from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
-from evenplace.tune import read_fused, tune_search
+from evenplace.tune import hold_out, learn_search, read_fused
 
 Announce = Callable[[str], Progress]
 
@@ -80,12 +80,14 @@ def train_run(
         on_validated=on_validated,
     )
     if recipe.search.folds and not (run / "calibration.json").exists() and world_size() == 1:
-        tuned = tune_search(
+        folds = hold_out(
             photos, places, recipe, run / "folds",
             cache_folder=cache_folder or run / "cache", announce=announce, device=device,
         )  # fmt: skip
+        tuned = learn_search(folds, recipe.search)
         if tuned is not None:
             tuned.write(run)
+        shutil.rmtree(run / "folds", ignore_errors=True)
     return trained
 
 

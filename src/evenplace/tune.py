@@ -11,7 +11,6 @@ fold costs seconds.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,30 +89,6 @@ class Fold:
         return memory.pools
 
 
-def tune_search(
-    photos: Photos,
-    places: Places,
-    recipe: Recipe,
-    folder: Path,
-    *,
-    cache_folder: Path,
-    announce: Callable[[str], Progress] | None = None,
-    device: str = "auto",
-) -> Tuned | None:
-    """Train without each fold in turn and learn from what it asks.
-
-    None where nothing can be held out: a town of two places teaches nothing.  folder: for the
-    folds' runs; a tuning that was stopped goes on there, and it is removed at the end.
-    """
-    folds = hold_out(
-        photos, places, recipe, folder,
-        cache_folder=cache_folder, announce=announce, device=device,
-    )  # fmt: skip
-    tuned = _learn(on_other_days(folds), recipe.search) if folds else None
-    shutil.rmtree(folder, ignore_errors=True)
-    return tuned
-
-
 def hold_out(
     photos: Photos,
     places: Places,
@@ -124,7 +99,10 @@ def hold_out(
     announce: Callable[[str], Progress] | None = None,
     device: str = "auto",
 ) -> list[Fold]:
-    """Train and index without each fold in turn; folds that leave nothing to learn are left out."""
+    """Train and index without each fold in turn; folds that leave nothing to learn are left out.
+
+    folder: for the folds' runs; what was stopped goes on there.
+    """
     folds = []
     for number, rows in enumerate(deal(photos, recipe.search.folds, recipe.training.seed)):
         fewer = without(places, rows)
@@ -212,8 +190,11 @@ def _days(fold: Fold) -> tuple[Ints, Ints]:
     return days[0] - (days[0] == _UNKNOWN), days[1]
 
 
-def _learn(folds: list[Fold], spec: SearchSpec) -> Tuned:
-    fused = None
+def learn_search(folds: list[Fold], spec: SearchSpec) -> Tuned | None:
+    """Learn from what the folds ask; None without any: a town of two places teaches nothing."""
+    if not folds:
+        return None
+    folds, fused = on_other_days(folds), None
     if spec.rerank == "fused":
         fused = fit_fused([one for fold in folds for one in evidence(fold, spec)])
     parts = [_rehearse(fold, spec, fused or spec.rerank) for fold in folds]

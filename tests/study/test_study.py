@@ -146,6 +146,8 @@ def test_abstention_keeps_what_the_learned_threshold_lets_through(
     right = part.predictions.right
     alone = replace(one, parts=(part,), runs=(run,), joint=part)
     text = abstention_table(replace(found, outcomes=(alone,)))
+    wrong = int((~right[sure >= np.quantile(sure, 0.25)]).sum())
+    assert f"75% surest answers {wrong} are wrong" in text
     kept = sure >= learned.threshold(0.5)
     assert 0 < kept.sum() < len(kept)
     assert (

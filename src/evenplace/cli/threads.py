@@ -1,10 +1,9 @@
 """How long a thread of torch's spins for its fellows before it sleeps.
 
 GNU OpenMP spins for milliseconds by default.  That is quickest on cores of one's own.  Beside a
-busy neighbour each wait lasts as long as the neighbour has the core: measured on EfficientNet-
-Lite0, 224 px, 2 threads on 2 cores that two other processes kept busy, a photo took 1,176 ms with
-the default and 35 ms with this.  A service shares its machine with whoever asks it.
-What it costs on idle cores has not been measured side by side; GOMP_SPINCOUNT=300000 undoes it.
+busy neighbour each wait lasts as long as the neighbour has the core, and a photo takes many times
+as long.  A service shares its machine with whoever asks it.  What it costs on idle cores has not
+been measured side by side; GOMP_SPINCOUNT=300000 undoes it.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Rows of float16 on disk, read and compared while they are in the processor's cache.
 
 Everything here runs on the thread that asks.  A second thread was tried, for one query and for
-batches of 64: on two cores it gave nothing, and beside other work torch's pool made a query four
-times as slow.  Several threads may ask at once.
+batches of 64: on two cores it gave nothing, and beside other work torch's pool made a query
+slower.  Several threads may ask at once.
 
 A product of one row with one query is the same number whatever is asked beside it, because each
 is a dot product of its own; a matrix product rounds differently for every shape.

@@ -144,7 +144,7 @@ def abstention_table(found: Findings) -> str:
 
     Thresholds are those the run learned from its training photos; the test queries only judge.
     """
-    rows = []
+    rows, misses = [], []
     for one in found.outcomes:
         for wanted in WANTED:
             kept = [_answered(part, run, wanted) for part, run in zip(one.parts, one.runs,
@@ -162,10 +162,12 @@ def abstention_table(found: Findings) -> str:
                 str(deliver(right, answered)),
                 str(deliver(right, answered, tier == TIERS.index("tail"))),
             ])  # fmt: skip
+        else:
+            misses.append(_near_misses(one))
     if not rows:
         return "No system here has learned what its confidence is worth (`search.folds`)."
     columns = ["system", "asked for", "delivered", "tail"]
-    return "\n\n".join([markdown(columns, rows), *(_near_misses(one) for one in found.outcomes)])
+    return "\n\n".join([markdown(columns, rows), *misses])
 
 
 def _near_misses(one: Outcome) -> str:
