@@ -32,9 +32,7 @@ class Rehearsal:
 
     confidence: tuple[float, ...]  # (V,)
     facing: tuple[float, ...]  # (V,) confidence of an engine to which headings matter
-    metres: tuple[
-        float, ...
-    ]  # (V,) from the photo to the answer; a million where there is none
+    metres: tuple[float, ...]  # (V,) from the photo to the answer; a million where there is none
     degrees: tuple[float, ...]  # (V,) between the two views, 0 where one is unknown
     rerank: str
     source: str
