@@ -150,7 +150,7 @@ def measure(
 
 
 def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
-    """Weights under which right candidates are likeliest, a query's worth of doubt on each."""
+    """Weights as `search.fusion` finds them, for any number of terms."""
     asked = [(terms, right) for terms, right in asked if right.any()]
     longest, many = max(len(right) for _, right in asked), asked[0][0].shape[1]
     table = torch.zeros(len(asked), longest, many)
@@ -166,7 +166,9 @@ def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
     def step() -> float:
         optimiser.zero_grad()
         score = (table @ (start + moved * spread)).masked_fill(~there, NOTHING)
-        surprise = score.logsumexp(1) - score.masked_fill(~good, NOTHING).logsumexp(1)
+        best = score.masked_fill(~good, NOTHING).amax(1)
+        wrong = score.masked_fill(good, NOTHING).logsumexp(1)
+        surprise = functional.softplus(wrong - best)
         cost = (surprise.sum() + moved.square().sum()) / len(asked)
         cost.backward()  # type: ignore[no-untyped-call]
         return float(cost.detach())

@@ -1,5 +1,6 @@
 """How sure an answer is: each source on a pool where the right number is plain."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,22 @@ def test_evidence_is_the_log_odds_of_the_answers_surroundings() -> None:
     spots = np.array([[0.0, 0.0], [10.0, 0.0], [500.0, 0.0]])
     expected = np.log(np.exp(-1) + np.exp(-2)) + 4
     assert evidence(pool, ranking, spots, same_answer(0, spots)) == pytest.approx(expected)
+
+
+def test_a_place_is_one_witness_however_many_photos_it_has() -> None:
+    pool, _ = pool_of([0.9, 0.8, 0.8, 0.8])
+    pool = replace(pool, places=np.array([0, 1, 1, 1]))
+    ranking = Ranking(np.array([0, 2, 3, 1]), np.array([1.0, 2.0, 2.5, 4.0], np.float32))
+    spots = np.array([[0.0, 0.0], [500.0, 0.0], [501.0, 0.0], [502.0, 0.0]])
+    assert evidence(pool, ranking, spots, same_answer(0, spots)) == pytest.approx(1.0)
+
+
+def test_a_place_across_the_edge_is_a_witness_on_both_sides() -> None:
+    pool, _ = pool_of([0.9, 0.8])
+    pool = replace(pool, places=np.array([3, 3]))
+    ranking = Ranking(np.array([0, 1]), np.array([1.0, 2.0], np.float32))
+    spots = np.array([[0.0, 0.0], [26.0, 0.0]])
+    assert evidence(pool, ranking, spots, same_answer(0, spots)) == pytest.approx(1.0)
 
 
 def test_evidence_is_bounded_when_nothing_lies_elsewhere() -> None:

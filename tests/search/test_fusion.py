@@ -1,5 +1,7 @@
 """Weights of the fused score are found again from answers drawn with them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,8 +40,9 @@ def surprise(rule: Fused, asked: list[Evidence]) -> float:
                 one.cosines, one.impostors, one.log_posterior, one.log_sizes, strict=True
             )
         ]
-        right = sum(np.exp(s) for s, good in zip(score, one.right, strict=True) if good)
-        total += float(np.log(sum(np.exp(s) for s in score)) - np.log(right))
+        best = max(s for s, good in zip(score, one.right, strict=True) if good)
+        wrong = sum(np.exp(s - best) for s, good in zip(score, one.right, strict=True) if not good)
+        total += float(np.log(1 + wrong))
     return total / len(asked)
 
 
@@ -74,3 +77,32 @@ def test_pools_of_several_sizes_are_weighed_alike() -> None:
     asked = drawn(40, seed=6, candidates=5) + drawn(40, seed=7, candidates=50)
     found = fit_fused(asked)
     assert surprise(found, asked) < surprise(Fused(), asked)
+
+
+def test_a_right_photo_counts_once_however_many_lie_beside_it() -> None:
+    asked = drawn(100, seed=8)
+    once, often = fit_fused(asked), fit_fused([crowded(one) for one in asked])
+    for name in ("scale", "posterior", "balance", "impostor"):
+        assert getattr(often, name) == pytest.approx(getattr(once, name), rel=1e-4)
+
+
+def crowded(one: Evidence) -> Evidence:
+    """The same query, its right photo there five times."""
+    rows = np.append(np.arange(len(one.right)), np.repeat(np.flatnonzero(one.right), 4))
+    cosines, impostors = one.cosines[rows], one.impostors[rows]
+    return Evidence(
+        cosines, impostors, one.log_posterior[rows], one.log_sizes[rows], one.right[rows]
+    )
+
+
+def test_the_fit_is_the_least_surprised() -> None:
+    asked = [crowded(one) for one in drawn(200, seed=9)]
+    found = fit_fused(asked)
+    others = [
+        replace(found, scale=found.scale * 1.2),
+        replace(found, posterior=found.posterior * 0.8),
+        replace(found, balance=found.balance + 0.3),
+        replace(found, impostor=found.impostor - 0.2),
+    ]
+    for other in others:
+        assert surprise(found, asked) < surprise(other, asked)

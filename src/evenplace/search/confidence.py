@@ -52,14 +52,16 @@ def mass(pool: Pool, ranking: Ranking, spots: Spots, same: Same, *, scale: float
 def evidence(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     """Log odds of the answer's surroundings against everywhere else, by the rule's own score.
 
-        log sum_{i the same} exp(-d_i)  -  log sum_{i another} exp(-d_i)
+        log sum_{c the same} exp(-d_c)  -  log sum_{c another} exp(-d_c)
 
+    where d_c belongs to the best photo of a place: however many it has, a place is one witness.
     For rules whose distance is minus a log score: `fused` and `kde`.  As odds, sure answers stay
     in order where a share of 0.9999999 would tie.
     """
-    distances = np.empty(len(pool))
-    distances[ranking.order] = ranking.distances
-    here, elsewhere = (np.logaddexp.reduce(-distances[part]) for part in (same, ~same))
+    places, witness = np.unique(pool.places[ranking.order], return_inverse=True)
+    score = np.full((2, len(places)), -np.inf)  # elsewhere, here
+    np.maximum.at(score, (same[ranking.order].astype(int), witness), -ranking.distances)
+    elsewhere, here = np.logaddexp.reduce(score, axis=1)
     return float(np.clip(here - elsewhere, -_CERTAIN, _CERTAIN))
 
 

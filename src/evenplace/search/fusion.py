@@ -1,11 +1,15 @@
 """The weights of a fused score, learned from photos whose place is known instead of chosen.
 
 The score of a candidate is the log of its odds to be the match.  So take queries that the model
-has not seen, and find the weights under which photos that do match are most likely:
+has not seen, and find the weights under which the best photo that matches wins most surely over
+all that do not:
 
-    maximise  sum_q log  sum_{i right} exp(score_qi) / sum_i exp(score_qi)
+    maximise  sum_q log  exp(b_q) / (exp(b_q) + sum_{i wrong} exp(score_qi)),
+              b_q = max_{i right} score_qi
 
-Four numbers and hundreds of queries: nothing to overfit, and no constant left to tune.
+One right photo is enough to be found, so one is counted: with all of them a busy place could
+afford to have its number of photos held against each.  Four weights and hundreds of queries:
+nothing to overfit, and no constant left to tune.
 
     V queries · P candidates
 """
@@ -17,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from evenplace.search.rerank import Fused
 
@@ -56,8 +61,9 @@ def fit_fused(asked: Sequence[Evidence], start: Fused | None = None) -> Fused:
     def cost() -> Tensor:
         scale, impostor, weight, balance = _weights(first, moved)
         score = scale * (cosines - impostor * impostors) + weight * (posterior - balance * sizes)
-        score = score.masked_fill(~there, _NOTHING)
-        surprise = score.logsumexp(1) - score.masked_fill(~right, _NOTHING).logsumexp(1)
+        best = score.masked_fill(~right, _NOTHING).amax(1)
+        wrong = score.masked_fill(right | ~there, _NOTHING).logsumexp(1)
+        surprise = functional.softplus(wrong - best)
         return (surprise.sum() + moved.square().sum()) / len(telling)
 
     def step() -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from evenplace.errors import SettingError, unknown_name
 from evenplace.study import paper
 from evenplace.study.spec import Study, System
-from evenplace.study.tail import abstention, beyond, fine_tuning, rewards, tail
+from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
 from evenplace.training.low_visit import with_loss
 from evenplace.training.recipe import find_recipe, recipe_names
 
@@ -229,6 +229,7 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "tail": tail,
     "abstention": abstention,
     "beyond": beyond,
+    "choices": choices,
     "rewards": rewards,
     "fine-tuning": fine_tuning,
 }

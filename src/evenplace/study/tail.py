@@ -81,6 +81,34 @@ def beyond() -> Study:
     )
 
 
+def choices() -> Study:
+    """The recommended recipe with one setting moved at a time; ask it with --development."""
+    moved = {
+        "lr 1e-4": ("lr=1e-4",),
+        "lr 1e-3": ("lr=1e-3",),
+        "4 epochs": ("epochs=4",),
+        "16 epochs": ("epochs=16",),
+        "256 numbers": ("dim=256",),
+        "1,024 numbers": ("dim=1024",),
+        "softmax scale 30": ("scale=30",),
+        "margin 0.2": ("margin=0.2",),
+        "random start": ("start=random",),
+        "last layer only": PLAIN,
+        "EfficientNet-Lite1": ("backbone=efficientnet-lite1-bands",),
+    }
+    return Study(
+        "choices",
+        "Which settings would be chosen on photos that no test asks about?",
+        (
+            System("as recommended", OURS, FIXED),
+            *(System(name, OURS, (*FIXED, *changes)) for name, changes in moved.items()),
+        ),
+        figures=("steps",),
+        note="With --development the queries are photos of the database and the test is unseen: "
+        "what is chosen so can be judged on the test. Weights of the score are fixed.",
+    )
+
+
 def rewards() -> Study:
     """What training rewards, everything else as recommended: ranked by L2, nothing held out."""
     losses: dict[str, dict[str, Any]] = {
