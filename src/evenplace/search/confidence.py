@@ -58,10 +58,10 @@ def evidence(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     For rules whose distance is minus a log score: `fused` and `kde`.  As odds, sure answers stay
     in order where a share of 0.9999999 would tie.
     """
-    places, witness = np.unique(pool.places[ranking.order], return_inverse=True)
-    score = np.full((2, len(places)), -np.inf)  # elsewhere, here
-    np.maximum.at(score, (same[ranking.order].astype(int), witness), -ranking.distances)
-    elsewhere, here = np.logaddexp.reduce(score, axis=1)
+    witness = 2 * pool.places[ranking.order] + same[ranking.order]  # a place, here or elsewhere
+    _, first = np.unique(witness, return_index=True)  # the best of each, in the order of ranks
+    score, near = -ranking.distances[first].astype(np.float64), same[ranking.order[first]]
+    here, elsewhere = (np.logaddexp.reduce(score[part]) for part in (near, ~near))
     return float(np.clip(here - elsewhere, -_CERTAIN, _CERTAIN))
 
 
