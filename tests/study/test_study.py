@@ -1,5 +1,6 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -178,6 +179,13 @@ def test_recall_by_area_counts_every_placed_query(found: Findings) -> None:
 )
 def test_a_spread_is_over_seeds(values: list[float], text: str) -> None:
     assert spread(values) == text
+
+
+@pytest.mark.parametrize("name", [*STUDIES])
+def test_the_help_names_every_study(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    listed = page[page.index("Usage: evenplace study") :].partition("Options:")[0]
+    assert re.search(rf"\b{name}\b", listed)
 
 
 @pytest.mark.parametrize("name", [*STUDIES])

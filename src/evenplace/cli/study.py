@@ -14,7 +14,7 @@ def study(
         str,
         typer.Argument(
             help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
-            "confidence, cost, tail, abstention, beyond, rewards or fine-tuning"
+            "confidence, cost, tail, abstention, beyond, choices, rewards or fine-tuning"
         ),
     ],
     data: Annotated[
