@@ -31,7 +31,8 @@ def photo(tmp_path: Path) -> str:
     """A picture with fine and coarse detail, larger than either network's input."""
     y, x = np.mgrid[:300, :400]
     pixels = np.stack([128 + 90 * np.sin(x / (4 + y / 40)), x * 0.6, 255 - y * 0.8], axis=2)
-    Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "photo.png")
+    pixels += np.random.default_rng(0).normal(0, 40, (300, 400, 1))
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(tmp_path / "photo.png")
     return str(tmp_path / "photo.png")
 
 
@@ -39,10 +40,7 @@ def test_a_photo_is_resized_as_loading_would(photo: str) -> None:
     native = picture_pixels(photo, 64)
     twice = resized(picture_pixels(photo, 128)[None], 64)[0]
     assert twice.dtype == torch.uint8
-    apart = (twice.int() - native.int()).abs().float()
-    assert float(apart.mean()) < 2
-    plain = picture_pixels(photo, 128)[:, ::2, ::2].int()
-    assert float((plain - native.int()).abs().float().mean()) > 2 * float(apart.mean())
+    assert float((twice.int() - native.int()).abs().float().mean()) < 1  # 4 without antialiasing
 
 
 @pytest.mark.parametrize("sizes", [(SMALL, LARGE), (LARGE, SMALL)])
@@ -56,7 +54,7 @@ def test_each_half_is_what_its_network_says_alone(
         own = describe_photos(alone, [photo]).descriptors
         assert half.shape == own.shape
         np.testing.assert_allclose(np.linalg.norm(half, axis=1), 1, atol=1e-5)
-        assert float((half * own).sum()) > (0.98 if alone.image_size == 64 else 1 - 1e-6)
+        assert float((half * own).sum()) > (0.999 if alone.image_size == 64 else 1 - 1e-6)
 
 
 def test_a_describer_is_kept_without_places(tmp_path: Path, photo: str) -> None:
