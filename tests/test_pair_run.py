@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from evenplace.cli import app
-from evenplace.errors import IndexFileError, RunError, SettingError
+from evenplace.errors import IndexFileError, RunError, SettingError, WeightsError
 from evenplace.folder import choose_describer, run_indexes, run_model, run_network
 from evenplace.index import open_index, remove_photos
 from evenplace.models.checkpoints import save_checkpoint
@@ -166,17 +166,18 @@ def test_the_describer_stays_until_another_is_chosen(run: Path, town: Path, tmp_
 
 
 def test_without_a_network_the_sentence_names_the_file_to_get(
-    run: Path, town: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run / "describer.safetensors").unlink()
     with pytest.raises(RunError, match="index first: evenplace index"):
         open_engine(run)
 
-    def offline(release: object, **options: object) -> Path:
-        raise SettingError(f"{release} is out of reach")
+    def offline(*words: object, **options: object) -> None:
+        raise OSError("no route to host")
 
-    monkeypatch.setattr("evenplace.models.methods.fetch", offline)
-    with pytest.raises(SettingError, match=r"cosplace.* is out of reach"):
+    monkeypatch.setenv("EVENPLACE_WEIGHTS", str(tmp_path / "weights"))
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    with pytest.raises(WeightsError, match=r"cosplace.pth cannot be fetched .*; put the file from"):
         index_run(run, read_photos(town / "database"))
 
 
