@@ -132,6 +132,7 @@ def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path)
     assert len(left.index) == len(left.ranking) == len(before.index) + 9
     assert str(photo) not in left.index.photos.paths
     assert say("verify", run).count("is whole") == 2
+    assert f"{left.index_bytes / 2**20:.1f} MiB" in say("index", "compact", run)
 
 
 def test_an_update_of_one_index_alone_is_noticed(run: Path) -> None:

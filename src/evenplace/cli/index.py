@@ -74,7 +74,7 @@ def build(
                 choose_describer(run, checkpoint, **changes)
             built = index_run(run, photos, announce=announce)
     print_skipped(built.photos.skipped)
-    _say(built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
+    _say(run, built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
 
 
 def add(
@@ -93,7 +93,7 @@ def add(
 
     with bars() as announce:
         grown = add_to_run(run, read_photos(database, layout), replace=replace, announce=announce)
-    _say(grown, f"fold updates in now and then: evenplace index compact {run}")
+    _say(run, grown, f"fold updates in now and then: evenplace index compact {run}")
 
 
 def remove(
@@ -104,7 +104,7 @@ def remove(
     from evenplace.folder import run_indexes
     from evenplace.index import remove_photos
 
-    _say([remove_photos(folder, paths) for folder in run_indexes(run)][-1])
+    _say(run, [remove_photos(folder, paths) for folder in run_indexes(run)][-1])
 
 
 def compact(
@@ -114,7 +114,7 @@ def compact(
     from evenplace.folder import run_indexes
     from evenplace.index import compact_index
 
-    _say([compact_index(folder) for folder in run_indexes(run)][-1])
+    _say(run, [compact_index(folder) for folder in run_indexes(run)][-1])
 
 
 def verify(
@@ -133,11 +133,15 @@ def verify(
         )
 
 
-def _say(index: "Index", then: str = "") -> None:
+def _say(run: Path, index: "Index", then: str = "") -> None:
+    from evenplace.folder import run_indexes
+    from evenplace.index import open_index
+
+    size = sum(open_index(folder).bytes for folder in run_indexes(run))
     console.print(
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
         f"{int((index.labels < 0).sum())} in no place the model knows, "
-        f"{index.bytes / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
+        f"{size / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
         markup=False,
         soft_wrap=True,
     )
