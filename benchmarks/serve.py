@@ -283,8 +283,8 @@ def judge(
 def head(seconds: float, run: Path) -> list[str]:
     import torch
 
+    from evenplace.folder import run_recipe
     from evenplace.index import open_index
-    from evenplace.run import run_recipe
 
     index, recipe = open_index(run / "index"), run_recipe(run)
     return [

@@ -18,6 +18,7 @@ ROOMS = (
     "search",
     "evaluation",
     "tune",
+    "folder",
     "run",
     "report",
     "study",

@@ -2,6 +2,7 @@
 
 run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
 run/index/                                                         index
+run/describer.safetensors  ranking/                                index, of a pair of networks
 run/calibration.json  fused.json                                   train, where the recipe has folds
 run/scores.json  predictions.parquet  abstention.json              evaluate
 run/report/index.html                                              report
@@ -15,9 +16,18 @@ from typing import Any
 
 import torch
 
-from evenplace.errors import RunError
+from evenplace.errors import RunError, SettingError
 from evenplace.evaluation import Predictions, Scores, evaluate
 from evenplace.evaluation.abstention import Abstention, abstain
+from evenplace.folder import (
+    choose_describer,
+    describer_of,
+    run_describer,
+    run_model,
+    run_network,
+    run_places,
+    run_recipe,
+)
 from evenplace.index import (
     Index,
     add_photos,
@@ -28,15 +38,17 @@ from evenplace.index import (
     replace_photos,
 )
 from evenplace.index.build import mean_prototypes
+from evenplace.index.pair import index_pair
 from evenplace.index.sources import read_descriptors
-from evenplace.models.checkpoints import load_checkpoint, save_checkpoint
+from evenplace.models.checkpoints import save_checkpoint
 from evenplace.models.describe import Progress, describe_photos
 from evenplace.models.extract import extract_photos
-from evenplace.models.methods import build_model
+from evenplace.models.methods import METHODS, build_model
 from evenplace.models.network import PlaceNetwork, build_network
+from evenplace.models.paired import PairedNetwork
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
-from evenplace.places import Grid, Places
+from evenplace.places import Grid
 from evenplace.search import Search
 from evenplace.search.calibration import Rehearsal
 from evenplace.search.rerank import spectra_for
@@ -46,7 +58,7 @@ from evenplace.training.distributed import Ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
-from evenplace.training.recipe import PlacesSpec, Recipe, read_recipe
+from evenplace.training.recipe import PlacesSpec, Recipe
 from evenplace.tune import hold_out, learn_search, read_fused
 
 Announce = Callable[[str], Progress]
@@ -102,7 +114,10 @@ def index_run(
 
     Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
     Photos it was trained on are not read again where training kept the trunk's output of them.
+    Where another network ranks, it describes them too, for run/ranking (`choose_describer`).
     """
+    if describer_of(run):
+        return _index_pair(run, database, announce)
     network = run_network(run)
     if cache_folder is None and holds_trunk(network, database.paths, run / "cache"):
         cache_folder = run / "cache"
@@ -124,12 +139,28 @@ def index_run(
     return built
 
 
+def _index_pair(run: Path, database: Photos, announce: Announce | None) -> Index:
+    choose_describer(run)
+    describe_run(run, database, announce=announce)
+    built = index_pair(
+        PairedNetwork(run_network(run), run_describer(run)),
+        database,
+        run_places(run),
+        run / "index",
+        run / "ranking",
+        spectra=spectra_for(run_recipe(run).search.rerank),
+        parts_folder=run / "descriptors",
+    )
+    shutil.rmtree(run / "descriptors", ignore_errors=True)
+    return built
+
+
 def describe_run(
     run: Path, database: Photos, ranks: Ranks | None = None, *, announce: Announce | None = None
 ) -> None:
     """Describe this process's share of a database to run/descriptors, on the fastest device."""
     ranks = ranks or Ranks()
-    network = run_network(run).to(choose_device("auto", ranks.local))
+    network = run_model(run).to(choose_device("auto", ranks.local))
     extract_photos(
         network,
         database.paths,
@@ -155,6 +186,11 @@ def index_foreign(
     checkpoint: "official", "imagenet", or the path of a file its authors published.  changes:
     the network that file is of, where it is not the method's first: backbone=, dim=, image_size=.
     """
+    if METHODS.find(method).describer:
+        raise SettingError(
+            f"{method} is two networks, and nobody published its classifier's places; train it: "
+            f"evenplace train PHOTOS --method {method} --run {run}"
+        )
     network = build_model(method, weights=checkpoint, **changes)
     progress = announce("describing the database") if announce else None
     described = describe_photos(network, database.paths, progress=progress)
@@ -191,12 +227,16 @@ def add_to_run(
     run: Path, photos: Photos, *, replace: bool = False, announce: Announce | None = None
 ) -> Index:
     """Describe photos with the run's model and add them to its index, or put them in anew."""
-    network = run_network(run)
+    model = run_model(run)
     progress = announce("describing the photos") if announce else None
-    described = describe_photos(network, photos.paths, progress=progress)
-    update = replace_photos if replace else add_photos
-    model = fingerprint(network)
-    return update(run / "index", described.descriptors, photos[described.rows], model=model)
+    described = describe_photos(model, photos.paths, progress=progress)
+    update, readable = replace_photos if replace else add_photos, photos[described.rows]
+    if isinstance(model, PlaceNetwork):
+        own, network = described.descriptors, model
+    else:
+        (own, other), network = model.split(described.descriptors), model.classifier
+        update(run / "ranking", other, readable, model=fingerprint(model.describer))
+    return update(run / "index", own, readable, model=fingerprint(network))
 
 
 def evaluate_run(
@@ -261,7 +301,8 @@ def open_engine(
 ) -> Search:
     """Open a run for questions with its recipe's search settings, some of them changed.
 
-    radius, heading: what makes an answer right, for its confidence to be that probability.
+    radius, heading: what makes an answer right, for its confidence to be that probability.  What
+    was learned of the classifier's own ranking says nothing of one by another network.
     """
     spec = run_recipe(run).search
     settings: dict[str, Any] = {
@@ -272,29 +313,17 @@ def open_engine(
         "facing": heading is not None,
     }
     settings |= changes
-    if (run / "calibration.json").exists():
+    if spec.describer:
+        settings = {"ranked_by": open_index(run / "ranking")} | settings
+    elif (run / "calibration.json").exists():
         rehearsed = Rehearsal.read(run / "calibration.json")
         if rehearsed.fits(settings["rerank"], settings["confidence"]):
             settings = {"calibration": rehearsed.calibrate(radius, heading)} | settings
     if "calibration" not in settings and settings["confidence"] == "evidence":
         settings["confidence"] = "mass"  # log odds that nobody has calibrated
-    if settings["rerank"] == "fused" and (run / "fused.json").exists():
+    if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
         settings["rerank"] = read_fused(run / "fused.json")
-    return Search(open_index(run / "index"), run_network(run), **settings)
-
-
-def run_recipe(run: Path) -> Recipe:
-    if not (run / "recipe.toml").exists():
-        raise RunError(f"{run} is no run folder; make one: evenplace train PHOTOS --run {run}")
-    return read_recipe(run / "recipe.toml")
-
-
-def run_network(run: Path) -> PlaceNetwork:
-    return load_checkpoint(run / "model.safetensors").network
-
-
-def run_places(run: Path) -> Places:
-    return Places.read(run / "places.parquet")
+    return Search(open_index(run / "index"), run_model(run), **settings)
 
 
 def run_scores(run: Path, folder: Path | None = None) -> Scores:

@@ -30,7 +30,10 @@ def build(
     ] = None,
     checkpoint: Annotated[
         str | None,
-        typer.Option(help="published weights instead of a trained run: file or official"),
+        typer.Option(
+            help="published weights instead of a trained run: file or official; of a run "
+            "where another network ranks, that one's: file, official, imagenet or a run"
+        ),
     ] = None,
     descriptors: Annotated[
         Path | None,
@@ -40,19 +43,23 @@ def build(
         float, typer.Option(help="with --method or --descriptors: side of a place in metres")
     ] = 20.0,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="with --method: backbone=, dim=, image_size=")
+        list[str] | None,
+        typer.Option("--set", help="of the network of --checkpoint: backbone=, dim=, image_size="),
     ] = None,
     layout: Annotated[
         str | None, typer.Option(help="layout of the photos; found by looking")
     ] = None,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
+    from evenplace.folder import choose_describer, describer_of
     from evenplace.photos import read_photos
     from evenplace.run import index_files, index_foreign, index_run
     from evenplace.training.recipe import parse_settings
 
-    if checkpoint and not method:
-        raise SettingError(f"--checkpoint {checkpoint} needs its network's name; add --method")
+    changes = parse_settings(settings or [])
+    if (checkpoint or changes) and not method and not describer_of(run):
+        named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
+        raise SettingError(f"{named} needs its network's name; add --method")
     photos = read_photos(database, layout)
     with bars() as announce:
         if descriptors:
@@ -60,12 +67,14 @@ def build(
         elif method:
             built = index_foreign(
                 run, photos, method, checkpoint or "official", cell=cell, announce=announce,
-                **parse_settings(settings or []),
+                **changes,
             )  # fmt: skip
         else:
+            if checkpoint or changes:
+                choose_describer(run, checkpoint, **changes)
             built = index_run(run, photos, announce=announce)
     print_skipped(built.photos.skipped)
-    _say(built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
+    _say(run, built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
 
 
 def add(
@@ -84,7 +93,7 @@ def add(
 
     with bars() as announce:
         grown = add_to_run(run, read_photos(database, layout), replace=replace, announce=announce)
-    _say(grown, f"fold updates in now and then: evenplace index compact {run}")
+    _say(run, grown, f"fold updates in now and then: evenplace index compact {run}")
 
 
 def remove(
@@ -92,39 +101,47 @@ def remove(
     paths: Annotated[list[str], typer.Argument(help="paths of photos, as they were indexed")],
 ) -> None:
     """Take photos out of the run's index while others read it."""
+    from evenplace.folder import run_indexes
     from evenplace.index import remove_photos
 
-    _say(remove_photos(run / "index", paths))
+    _say(run, [remove_photos(folder, paths) for folder in run_indexes(run)][-1])
 
 
 def compact(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
 ) -> None:
     """Fold what was added and removed into the bulk of the index."""
+    from evenplace.folder import run_indexes
     from evenplace.index import compact_index
 
-    _say(compact_index(run / "index"))
+    _say(run, [compact_index(folder) for folder in run_indexes(run)][-1])
 
 
 def verify(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
 ) -> None:
     """Read every file of the run's index and compare it with its checksum."""
+    from evenplace.folder import run_indexes
     from evenplace.index import verify_index
 
-    manifest = verify_index(run / "index")
-    console.print(
-        f"{run / 'index'} is whole: generation {manifest.generation}, {len(manifest.files)} files",
-        markup=False,
-        soft_wrap=True,
-    )
+    for folder in run_indexes(run):
+        manifest = verify_index(folder)
+        console.print(
+            f"{folder} is whole: generation {manifest.generation}, {len(manifest.files)} files",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
-def _say(index: "Index", then: str = "") -> None:
+def _say(run: Path, index: "Index", then: str = "") -> None:
+    from evenplace.folder import run_indexes
+    from evenplace.index import open_index
+
+    size = sum(open_index(folder).bytes for folder in run_indexes(run))
     console.print(
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
         f"{int((index.labels < 0).sum())} in no place the model knows, "
-        f"{index.bytes / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
+        f"{size / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
         markup=False,
         soft_wrap=True,
     )

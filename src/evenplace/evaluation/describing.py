@@ -7,19 +7,23 @@ import torch
 
 from evenplace.models.describe import Described, Progress, describe_photos
 from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.training.cache import ViewSettings, cache_trunk
 
 _CHUNK = 64
 
 
 def describe_queries(
-    network: PlaceNetwork,
+    network: Describing,
     paths: list[str],
     cache_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Described:
-    """Describe photos, running the frozen trunk only over those the cache does not have."""
-    if cache_folder is None:
+    """Describe photos, running the frozen trunk only over those the cache does not have.
+
+    A pair of networks has no trunk in common, and no cache.
+    """
+    if cache_folder is None or not isinstance(network, PlaceNetwork):
         return describe_photos(network, paths, progress=progress)
     cache = cache_trunk(network, paths, ViewSettings(), cache_folder, progress)
     rows = np.flatnonzero(cache.readable)

@@ -29,42 +29,46 @@ def find_sources(engine: Search, descriptors: Floats, hits: Hits) -> dict[str, F
     """
     answered = np.flatnonzero(hits.rows[:, 0] >= 0)
     found = {name: np.full(len(hits), np.nan, np.float32) for name in SOURCES}
-    stored = _Stored(engine.index)
+    stored = _Stored(engine.index, engine.ranking)
+    sought, compared = engine.split(descriptors)
     for query in answered.tolist():
-        pool, ranking, spots = stored.pool(descriptors[query], hits, query)
+        pool, ranking, spots = stored.pool(sought[query], compared[query], hits, query)
         same = same_answer(int(ranking.order[0]), spots)
         for name in POOLED:
             found[name][query] = CONFIDENCES[name](pool, ranking, spots, same)
-    distance, reliable = stored.spectra(descriptors[answered], hits.rows[answered, 0])
+    distance, reliable = stored.spectra(compared[answered], hits.rows[answered, 0])
     found["cfd"][answered], found["r"][answered] = -distance, reliable
     return {name: _refuse(values) for name, values in found.items()}
 
 
 class _Stored:
-    """What every query needs of an index, looked up once."""
+    """What every query needs of an index, and of the one that ranks, looked up once."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, ranking: Index) -> None:
         self.starts, self.scale = np.asarray(index.starts), index.scale
         self.labels, self.spots = index.labels, index.photos.positions
-        self.descriptors = index.descriptors
+        self.descriptors = ranking.descriptors
         self.reachable = np.flatnonzero(index.sizes)  # (C',) places with database photos
         self.prototypes = np.asarray(index.prototypes[self.reachable], np.float32)  # (C', D)
 
     def pool(
-        self, descriptor: Floats, hits: Hits, query: int
+        self, sought: Floats, compared: Floats, hits: Hits, query: int
     ) -> tuple[Pool, Ranking, NDArray[np.float64]]:
-        """The candidates of one query as the engine ranked them."""
+        """The candidates of one query as the engine ranked them.
+
+        sought: what found their places; compared: what their photos were compared with.
+        """
         rows = np.sort(hits.pools[query])
         ranked = hits.rows[query][hits.rows[query] >= 0]
         order = np.searchsorted(rows, ranked)
-        logits = self.scale * (self.prototypes @ descriptor)  # (C',)
+        logits = self.scale * (self.prototypes @ sought)  # (C',)
         top = logits.max(initial=0)
         shares = np.full(len(self.starts), logits.min(initial=0), np.float32)
         shares[self.reachable] = logits
         labels = self.labels[rows]
         log_posterior = shares[labels] - top - np.log(np.exp(logits - top).sum() + 1e-30)
-        cosines = np.asarray(self.descriptors[rows], np.float32) @ descriptor
-        pool = Pool(rows, labels, cosines, log_posterior.astype(np.float32), descriptor)
+        cosines = np.asarray(self.descriptors[rows], np.float32) @ compared
+        pool = Pool(rows, labels, cosines, log_posterior.astype(np.float32), compared)
         return pool, Ranking(order, hits.distances[query, : len(order)]), self.spots[rows]
 
     def spectra(self, descriptors: Floats, answers: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -74,9 +74,9 @@ def measure_cost(
         skipped=skipped,
         unreachable=int((engine.labels < 0).sum()),
         pool_size=pool_size,
-        index_bytes=engine.index.bytes,
+        index_bytes=engine.index_bytes,
         parameters=0 if model is None else sum(p.numel() for p in model.parameters()),
-        dim=int(engine.index.prototypes.shape[1]),
+        dim=engine.ranking.dim,
         resident_bytes=_resident_bytes(),
         latency=latency,
     )

@@ -26,6 +26,7 @@ from evenplace.models.classifiers import GroupClassifiers
 from evenplace.models.describe import Described, Progress, describe_photos
 from evenplace.models.extract import extract_photos, read_extracted
 from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.training.cache import ViewSettings, cache_trunk
@@ -56,13 +57,25 @@ def build_index(
     descriptors are kept part by part, so that a description that was stopped goes on.
     """
     described = describe_database(network, photos.paths, cache_folder, parts_folder, progress)
-    readable = photos[described.rows]
-    kept = Photos(readable.table, photos.skipped + described.skipped)
+    return index_described(network, described, photos, places, Path(out), raw=raw, spectra=spectra)
+
+
+def index_described(
+    network: PlaceNetwork,
+    described: Described,
+    photos: Photos,
+    places: Places,
+    out: Path,
+    *,
+    raw: bool = False,
+    spectra: Sequence[str] = (),
+) -> Index:
+    """Lay out what a trained network has described; its prototypes find the places."""
     with torch.no_grad():
         prototypes = _prototypes(network, raw).numpy()
     return index_descriptors(
         described.descriptors,
-        kept,
+        photos_of(described, photos),
         places,
         out,
         prototypes=prototypes,
@@ -70,6 +83,11 @@ def build_index(
         scale=network.scale,
         spectra=spectra,
     )
+
+
+def photos_of(described: Described, photos: Photos) -> Photos:
+    """The photos that were described, and why the others were not."""
+    return Photos(photos[described.rows].table, photos.skipped + described.skipped)
 
 
 def index_descriptors(
@@ -276,7 +294,7 @@ def _as_slice(rows: Rows) -> Any:
 
 
 def describe_database(
-    network: PlaceNetwork,
+    network: Describing,
     paths: list[str],
     cache_folder: Path | None = None,
     parts_folder: Path | None = None,
@@ -286,7 +304,7 @@ def describe_database(
     if parts_folder is not None:
         extract_photos(network, paths, parts_folder, progress=progress)
         return read_extracted(network, paths, parts_folder)
-    if cache_folder is None:
+    if cache_folder is None or not isinstance(network, PlaceNetwork):
         return describe_photos(network, paths, progress=progress)
     cache = cache_trunk(network, paths, ViewSettings(), cache_folder, progress)
     rows = np.flatnonzero(cache.readable)

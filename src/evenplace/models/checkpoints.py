@@ -31,11 +31,14 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path, network: PlaceNetwork, recipe: dict[str, Any], places: dict[str, NDArray[Any]]
+    path: Path,
+    network: PlaceNetwork,
+    recipe: dict[str, Any],
+    places: dict[str, NDArray[Any]] | None = None,
 ) -> None:
-    """Write one file, whole or not at all."""
+    """Write one file, whole or not at all.  places: None for a network that only describes."""
     tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
-    for name, array in places.items():
+    for name, array in (places or {}).items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
     levels = isinstance(network.classifiers, LevelClassifiers)
     about = {
@@ -68,10 +71,21 @@ def load_checkpoint(path: Path) -> Checkpoint:
     network.scale = about["scale"]
     if "levels" in about:
         network.attach_levels(tensors["classifiers.parents"], about["levels"])
-    else:
+    elif places:
         network.attach_places(torch.from_numpy(places["groups"]))
     network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
     return Checkpoint(network.eval(), about["recipe"], places)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is a model of ours, and not one that others published."""
+    if path.suffix != ".safetensors" or not path.exists():
+        return False
+    try:
+        with safe_open(path, framework="pt") as file:
+            return _ABOUT in (file.metadata() or {})
+    except SafetensorError:
+        return False
 
 
 def _is_place(name: str) -> bool:

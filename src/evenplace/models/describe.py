@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.models.loading import load_batches
-from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.photos.table import Skipped
 
 Progress = Callable[[int, int], None]
@@ -24,7 +24,7 @@ class Described:
 
 
 def describe_photos(
-    network: PlaceNetwork, paths: Sequence[str], *, progress: Progress | None = None
+    network: Describing, paths: Sequence[str], *, progress: Progress | None = None
 ) -> Described:
     """Run the network over photo files.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from evenplace.errors import PhotoError
 from evenplace.models.describe import Described, Progress, describe_photos
-from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Skipped
 
@@ -24,7 +24,7 @@ _PART = 1024
 
 
 def extract_photos(
-    network: PlaceNetwork,
+    network: Describing,
     paths: Sequence[str],
     folder: str | Path,
     *,
@@ -51,7 +51,7 @@ def extract_photos(
 
 
 def read_extracted(
-    network: PlaceNetwork, paths: Sequence[str], folder: str | Path, *, part: int = _PART
+    network: Describing, paths: Sequence[str], folder: str | Path, *, part: int = _PART
 ) -> Described:
     """All parts in the order of the photos; an error names the first that is missing."""
     if network.batch and part % network.batch:
@@ -73,7 +73,7 @@ def read_extracted(
     return Described(np.concatenate(descriptors), np.concatenate(rows), tuple(skipped))
 
 
-def extraction_key(network: PlaceNetwork, paths: Sequence[str], part: int) -> str:
+def extraction_key(network: Describing, paths: Sequence[str], part: int) -> str:
     """A short digest of all that descriptors depend on, and of how they are cut into parts."""
     digest = hashlib.sha256(f"{part}|{network.image_size}|{network.spec}".encode())
     for name, tensor in network.state_dict().items():

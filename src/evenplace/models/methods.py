@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from evenplace.errors import SettingError, WeightsError, unknown_name
+from evenplace.models.checkpoints import is_checkpoint, load_checkpoint
 from evenplace.models.method_table import METHOD_TABLE
 from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.models.official import load_official
@@ -53,15 +54,26 @@ def build_model(
     return network.eval()
 
 
-def build_describer(
-    name: str, *, weights: str | Path | None = "imagenet", **changes: Any
-) -> PlaceNetwork | None:
-    """The second network of a mixed system, whose descriptors rank the first one's shortlist.
+def build_describer(method: str, weights: str | Path = "official", **changes: Any) -> PlaceNetwork:
+    """The network of a method, to rank what another one shortlists.
 
-    None where one network does both, as in DAPR-M.
+    weights: those of `build_model`, or a run of that method: its folder or its model.safetensors.
     """
-    describer = METHODS.find(name).describer
-    return build_model(describer, weights=weights, **changes) if describer else None
+    path = Path(weights) / "model.safetensors" if Path(weights).is_dir() else Path(weights)
+    if not is_checkpoint(path):
+        return build_model(method, weights=weights, **changes).eval()
+    network, wanted = load_checkpoint(path).network, METHODS.find(method).network.aggregator
+    if changes:
+        raise SettingError(
+            f"{path} says itself how its network is made; leave out {', '.join(changes)}"
+        )
+    if network.spec.aggregator != wanted:
+        raise WeightsError(
+            f"{path} aggregates by {network.spec.aggregator}, {method} by {wanted}; "
+            f"give a run of {method}"
+        )
+    network.attach_places(torch.empty(0, dtype=torch.long))  # the classifier's count, not these
+    return network
 
 
 def network_spec(name: str, backbone: str | None = None, **changes: Any) -> NetworkSpec:

@@ -14,17 +14,23 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.index import Index, fingerprint, open_index
+from evenplace.index import Index, open_index
 from evenplace.index.manifest import Manifest
 from evenplace.index.stores import EmbeddedStore, Store
 from evenplace.models.describe import Progress
 from evenplace.models.loading import picture_pixels
-from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.search.answers import explain, least_confidence, masses
 from evenplace.search.calibration import Calibration
 from evenplace.search.collect import collect, everything
 from evenplace.search.confidence import Confidence, build_confidence, same_answer
 from evenplace.search.hits import STAGES, Answer, Hit, Hits, join_hits
+from evenplace.search.pairing import (
+    check_models,
+    check_queries,
+    check_same_photos,
+    split_queries,
+)
 from evenplace.search.pools import Pools, Rankings
 from evenplace.search.position import fuse_positions
 from evenplace.search.rerank import Measure, Reranker, build_reranker
@@ -46,13 +52,16 @@ class Search:
     candidates that do count towards its confidence.  Without a model it answers descriptors only.
     min_precision: abstain from answers less sure than the calibration asks for that share of
     right ones.  store: who compares descriptors, the index's own files unless told.
+    ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
+    query is then both descriptors side by side, as a `PairedNetwork` makes them.
     """
 
     def __init__(
         self,
         index: Index,
-        model: PlaceNetwork | None = None,
+        model: Describing | None = None,
         *,
+        ranked_by: Index | None = None,
         shortlist: int = 20,
         rerank: str | Reranker = "l2",
         confidence: str | Confidence = "mass",
@@ -66,12 +75,12 @@ class Search:
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
-        if model is not None and fingerprint(model) != index.model:
-            raise IndexFileError(
-                f"{index.folder} was written by model {index.model}, this one is "
-                f"{fingerprint(model)}; index the database again with this model"
-            )
+        if model is not None:
+            check_models(model, index, ranked_by)
+        if ranked_by is not None:
+            check_same_photos(index, ranked_by)
         self.index, self.model, self.exact = index, model, exact
+        self.ranking = index if ranked_by is None else ranked_by
         self.neighbours, self.calibration, self.min_precision = (
             neighbours,
             calibration,
@@ -84,7 +93,7 @@ class Search:
             "min_precision": min_precision, "calibration": calibration,
         }  # fmt: skip
         rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
-        self.rule = rule.fit(index)
+        self.rule = rule.fit(self.ranking)
         self.facing = facing
         self._mass = confidence == "mass" and not facing
         self.confidence: Confidence = (
@@ -97,7 +106,7 @@ class Search:
                 "check that database and training photos are of one city, or pass exact=True"
             )
         self.shortlist = min(shortlist, len(self.places.reachable))
-        self.embedded = EmbeddedStore(index)
+        self.embedded = EmbeddedStore(self.ranking)
         self.store: Store = store or self.embedded
 
     @cached_property
@@ -125,6 +134,11 @@ class Search:
         """Prototypes of the reachable places; a copy.  (C', D)."""
         return self.index.prototypes[self.reachable]
 
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of all files it answers from."""
+        return self.index.bytes + (self.ranking.bytes if self.ranking is not self.index else 0)
+
     def reopen(self) -> "Search":
         """This engine on the newest generation of its index; itself when that is the one it has.
 
@@ -137,7 +151,10 @@ class Search:
                 "this engine asks a store of one generation of its index; fill the store with the "
                 "newest and make a new Search"
             )
-        return Search(open_index(self.index.folder), self.model, **self._settings)
+        paired = self.ranking is not self.index
+        ranked_by = open_index(self.ranking.folder) if paired else None
+        index = open_index(self.index.folder)
+        return Search(index, self.model, ranked_by=ranked_by, **self._settings)
 
     def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
         """Say where a photo was taken: the k best database photos, best first."""
@@ -216,14 +233,19 @@ class Search:
                 progress(min(first + step, len(queries)), len(queries))
         return join_hits(parts, k, self.shortlist)
 
+    def split(self, descriptors: Floats) -> tuple[Floats, Floats]:
+        """What finds the places and what ranks the photos; the same without `ranked_by`."""
+        return split_queries(descriptors, self.index, self.ranking)
+
     def _search(self, queries: Floats, k: int, without: Sequence[Rows] | None) -> Hits:
         clock = [time.perf_counter()]
-        found = self.places.find(queries)
+        sought, ranked = self.split(queries)
+        found = self.places.find(sought)
         clock.append(time.perf_counter())
         if self.exact:
-            pools = everything(self.index, self.reachable, queries)
+            pools = everything(self.places, self.embedded, sought, ranked)
         else:
-            pools = collect(self.places, self.store, queries, found, self.neighbours)
+            pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
         if without is not None:
             unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(without)]
             pools = pools.without(np.concatenate(unseen))
@@ -277,15 +299,5 @@ class Search:
         if k < 1:
             raise SettingError(f"k={k} asks for no hit; use 1 or more")
         queries = np.ascontiguousarray(descriptors, np.float32)
-        if queries.ndim != 2 or queries.shape[1] != self.index.dim:
-            raise SettingError(
-                f"queries have shape {queries.shape}, the index holds {self.index.dim} numbers a "
-                "photo; describe them with the model that wrote the index"
-            )
-        norms = np.linalg.norm(queries, axis=1)
-        bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
-        if len(bad):
-            raise SettingError(
-                f"query {bad[0]} has length {norms[bad[0]]:.3g}; queries must have unit length"
-            )
+        check_queries(queries, self.index, self.ranking)
         return queries

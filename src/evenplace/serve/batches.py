@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.models.network import PlaceNetwork
+from evenplace.models.paired import Describing
 from evenplace.search import Answer
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.settings import Batching, Limits
@@ -184,7 +184,7 @@ def _answer(batch: Sequence[_Read]) -> list[Answer]:
     ]
 
 
-def describe(model: PlaceNetwork, pixels: Tensor) -> NDArray[np.float32]:
+def describe(model: Describing, pixels: Tensor) -> NDArray[np.float32]:
     """Unit descriptors of a batch, each as if it had come alone: (B, 3, H, W) -> (B, D)."""
     with torch.inference_mode():
         if model.batch is None:

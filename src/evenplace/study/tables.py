@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from evenplace.evaluation import Scores, compare_pairs, compare_sources
 from evenplace.evaluation.abstention import deliver
 from evenplace.evaluation.sources import SOURCES
+from evenplace.folder import run_recipe
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
-from evenplace.run import run_recipe
 from evenplace.search.calibration import Rehearsal
 from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome

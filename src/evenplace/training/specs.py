@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
+from evenplace.models.methods import METHODS
 
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
@@ -156,6 +157,7 @@ class SearchSpec:
     exact: rank the whole database, as retrieval without a classifier does.  folds: how many parts
     of the training photos are held out in turn to learn the fused score's weights and what its
     confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.
+    describer: a method whose network, instead of the trained one, ranks what was shortlisted.
     """
 
     shortlist: int = 20
@@ -163,10 +165,18 @@ class SearchSpec:
     confidence: str = "mass"
     exact: bool = False
     folds: int = 0
+    describer: str | None = None
 
     def __post_init__(self) -> None:
         if self.folds < 0 or self.folds == 1:
             raise SettingError(f"folds={self.folds} holds nothing out; use 0, or 2 and more")
+        if self.describer and self.folds:
+            raise SettingError(
+                f"folds={self.folds} would tune a ranking by the trained network, and "
+                f"{self.describer} ranks; use folds=0"
+            )
+        if self.describer:
+            METHODS.find(self.describer)
 
 
 def _known(spec: Any, name: str, known: tuple[str, ...]) -> None:
