@@ -54,11 +54,7 @@ Describing = PlaceNetwork | PairedNetwork
 
 
 def resized(photos: Tensor, size: int) -> Tensor:
-    """Photos at another size, by the filter that loading resizes with.  uint8 -> uint8.
-
-    On 40 street photos a descriptor at 224 by way of 322 or 512 pixels has a cosine of 0.998 to
-    the one loaded at 224; the most similar other photo has 0.81.
-    """
+    """Photos at another size, by the filter that loading resizes with.  uint8 -> uint8."""
     if photos.shape[-2:] == (size, size):
         return photos
     shrunk = F.interpolate(photos.float(), (size, size), mode="bicubic", antialias=True)
