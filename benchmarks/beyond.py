@@ -193,7 +193,7 @@ def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
     held = on_other_days(
         hold_out(split.train, places, recipe, folder / "folds", cache_folder=cache)
     )
-    network = build_network(recipe.network)
+    network = build_network(recipe.network, seed=recipe.training.seed)
     train(network, split.train, places, recipe, folder / "run", cache_folder=cache)
     database, asked = (
         describe_database(network, photos.paths, cache)

@@ -1,11 +1,13 @@
 """What held-out photos teach a run, on a town of coloured cells."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from evenplace.errors import RunError, SettingError
 from evenplace.index import index_descriptors
@@ -51,6 +53,17 @@ def test_folds_hold_every_photo_out_once_and_spots_together() -> None:
     folds = list(deal(photos, 3, seed=0))
     assert sorted(np.concatenate(folds).tolist()) == list(range(14))
     assert all(len(rows) % 2 == 0 for rows in folds)
+
+
+def test_a_run_that_starts_at_random_is_its_seed_s_alone(town: Photos, tmp_path: Path) -> None:
+    base = read_recipe("cosface").changed(["epochs=1", "image_size=64", "batch=16", "dim=16"])
+    logs = []
+    for number, seed in enumerate((0, 0, 1)):
+        torch.manual_seed(number)
+        folder = tmp_path / str(number)
+        train_run(folder, town, base.changed([f"seed={seed}"]), cache_folder=tmp_path / "cache")
+        logs.append(json.loads((folder / "log.jsonl").read_text())["loss"])
+    assert logs[0] == logs[1] != logs[2]
 
 
 def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(

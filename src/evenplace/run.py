@@ -81,7 +81,7 @@ def train_run(
     """
     places = cut_places(recipe.places, photos)
     trained = train(
-        build_network(recipe.network),
+        build_network(recipe.network, seed=recipe.training.seed),
         photos,
         places,
         recipe,

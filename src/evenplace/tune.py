@@ -133,7 +133,7 @@ def _fold(
 ) -> Fold:
     """Train on the other folds and index them."""
     plain = replace(recipe, training=replace(recipe.training, validation=0.0))
-    network = build_network(recipe.network)
+    network = build_network(recipe.network, seed=recipe.training.seed)
     train(
         network, photos, places, plain, folder,
         cache_folder=cache_folder,

@@ -28,7 +28,6 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
 
 
 def network() -> PlaceNetwork:
-    torch.manual_seed(0)
     return build_network(SPEC)
 
 

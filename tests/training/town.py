@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.photos import Photos, read_photos
@@ -21,7 +20,6 @@ def draw_town(folder: Path, photos: int = 48, side: float = 80.0) -> Photos:
 
 
 def small_network(spec: NetworkSpec = SPEC) -> PlaceNetwork:
-    torch.manual_seed(0)
     return build_network(spec)
 
 

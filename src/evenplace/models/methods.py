@@ -29,18 +29,19 @@ def build_model(
     backbone: str | None = None,
     *,
     weights: str | Path | None = "imagenet",
+    seed: int = 0,
     progress: Progress | None = None,
     **changes: Any,
 ) -> PlaceNetwork:
     """Build the network of a named system.
 
     weights: "imagenet" fills the backbone with its own pretrained weights, "official" the whole
-    network with the authors', a path with that file's, None leaves it random.  changes: settings
-    of `NetworkSpec`, such as dim=512 or image_size=224.
+    network with the authors', a path with that file's, None leaves it random.  seed: of what is
+    random.  changes: settings of `NetworkSpec`, such as dim=512 or image_size=224.
     """
     method, spec = METHODS.find(name), network_spec(name, backbone, **changes)
     if weights is None or weights == "imagenet":
-        return build_network(spec, weights=weights)
+        return build_network(spec, weights=weights, seed=seed)
     if weights == "official":
         weights = fetch(_release(name, method, spec), name=name, progress=progress)
     path = Path(weights)

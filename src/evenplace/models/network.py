@@ -159,9 +159,16 @@ def _principal(centred: Tensor, wanted: int) -> tuple[Tensor, Tensor]:
     return variance.flip(0).clamp(min=0).sqrt(), axes.flip(1)
 
 
-def build_network(spec: NetworkSpec, weights: str | None = "imagenet") -> PlaceNetwork:
-    """Build a network from its parts, with pretrained weights in the backbone unless None."""
-    backbone = build_backbone(
-        spec.backbone, cut=spec.cut, layer=spec.layer, facet=spec.facet, weights=weights
-    )
-    return PlaceNetwork(backbone, spec)
+def build_network(
+    spec: NetworkSpec, weights: str | None = "imagenet", *, seed: int = 0
+) -> PlaceNetwork:
+    """Build a network from its parts, with pretrained weights in the backbone unless None.
+
+    seed: of all that starts at random, the same in every process.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        backbone = build_backbone(
+            spec.backbone, cut=spec.cut, layer=spec.layer, facet=spec.facet, weights=weights
+        )
+        return PlaceNetwork(backbone, spec)
