@@ -54,7 +54,8 @@ def main() -> int:
             f"peak memory {gigabytes:.1f} GB.",
         ]
     )
-    command = " ".join(["python benchmarks/demo.py", *sys.argv[1:]])
+    said = [word for word in sys.argv[1:] if word not in ("--out", str(asked.out))]
+    command = " ".join(["python benchmarks/demo.py", *said])
     head = f"# The demo\n\n{datetime.date.today()}, `{command}`, "
     head += f"{systems[0].overall.queries} queries.\n\n"
     RESULTS.write_text(head + text + "\n")
