@@ -34,7 +34,7 @@ from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
 from evenplace.search import Search
 from evenplace.search.confidence import CONFIDENCES, Same, Spots
-from evenplace.search.fusion import fit_fused
+from evenplace.search.fusion import fit_fused, surprise
 from evenplace.search.pools import Pool, Ranking
 from evenplace.search.rerank import Fused
 from evenplace.study.data import Split, read_splits
@@ -46,7 +46,6 @@ from evenplace.tune import Fold, evidence, hold_out, on_other_days
 
 RESULTS = Path(__file__).parent / "results" / "beyond.md"
 START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms
-NOTHING = -1e9
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Term = Callable[[Fold, Pool], Floats]
@@ -165,11 +164,8 @@ def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
 
     def step() -> float:
         optimiser.zero_grad()
-        score = (table @ (start + moved * spread)).masked_fill(~there, NOTHING)
-        best = score.masked_fill(~good, NOTHING).amax(1)
-        wrong = score.masked_fill(good, NOTHING).logsumexp(1)
-        surprise = functional.softplus(wrong - best)
-        cost = (surprise.sum() + moved.square().sum()) / len(asked)
+        score = table @ (start + moved * spread)
+        cost = (surprise(score, good, there).sum() + moved.square().sum()) / len(asked)
         cost.backward()  # type: ignore[no-untyped-call]
         return float(cost.detach())
 

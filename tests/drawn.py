@@ -42,6 +42,14 @@ def draw_photos(folder: Path, spots: NDArray[np.float64], seed: int = 0) -> None
         image.save(folder / f"{name}@{seed}x{number}@@000@@@@202001@@.jpg", quality=90)
 
 
+def draw_split(folder: Path, database: int, queries: int) -> Path:
+    """Photos at random spots of a square of 100 m, in folder/database and folder/queries."""
+    dice = np.random.default_rng(0)
+    draw_photos(folder / "database", dice.uniform(0, 100, (database, 2)))
+    draw_photos(folder / "queries", dice.uniform(0, 100, (queries, 2)), seed=1)
+    return folder
+
+
 def rehearsed(confidence: ArrayLike, right: ArrayLike, rerank: str, source: str) -> Rehearsal:
     """A rehearsal whose right answers are where the photo was and the others a kilometre off."""
     sure = tuple(np.asarray(confidence, float).tolist())

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -25,7 +24,7 @@ from evenplace.search import Search
 from evenplace.search.rerank import Fused
 from evenplace.serve.library import Library
 from evenplace.training.recipe import Recipe, read_recipe
-from tests.drawn import draw_photos, rehearsed
+from tests.drawn import draw_photos, draw_split, rehearsed
 
 PAIRS = {"dc-cosplace": "cosplace", "dapr-c-salad": "salad", "dapr-c-boq": "boq"}
 QUICK = ("epochs=1", "image_size=64", "dim=16", "search.shortlist=4")
@@ -41,7 +40,6 @@ def say(*words: object, code: int = 0) -> str:
 
 def keep_network(path: Path, method: str) -> Path:
     """A describer's small network, untrained, as a run would keep it."""
-    torch.manual_seed(0)
     spec = replace(read_recipe(f"{method}-small").network, image_size=96)
     save_checkpoint(path, build_network(spec), {})
     return path
@@ -49,11 +47,7 @@ def keep_network(path: Path, method: str) -> Path:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("town")
-    rng = np.random.default_rng(0)
-    draw_photos(folder / "database", rng.uniform(0, 100, (40, 2)))
-    draw_photos(folder / "queries", rng.uniform(0, 100, (10, 2)), seed=1)
-    return folder
+    return draw_split(tmp_path_factory.mktemp("town"), database=40, queries=10)
 
 
 def make(name: str, town: Path, folder: Path) -> Path:

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from evenplace.cli import main
-from tests.drawn import EAST, NORTH, draw_photos
+from tests.drawn import EAST, NORTH, draw_photos, draw_split
 from tests.models.known_weights import known_weights
 
 
@@ -48,11 +48,7 @@ def evenplace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("town")
-    rng = np.random.default_rng(0)
-    draw_photos(folder / "database", rng.uniform(0, 100, (40, 2)))
-    draw_photos(folder / "queries", rng.uniform(0, 100, (12, 2)), seed=1)
-    return folder
+    return draw_split(tmp_path_factory.mktemp("town"), database=40, queries=12)
 
 
 @pytest.fixture(scope="module")

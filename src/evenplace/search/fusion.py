@@ -61,10 +61,7 @@ def fit_fused(asked: Sequence[Evidence], start: Fused | None = None) -> Fused:
     def cost() -> Tensor:
         scale, impostor, weight, balance = _weights(first, moved)
         score = scale * (cosines - impostor * impostors) + weight * (posterior - balance * sizes)
-        best = score.masked_fill(~right, _NOTHING).amax(1)
-        wrong = score.masked_fill(right | ~there, _NOTHING).logsumexp(1)
-        surprise = functional.softplus(wrong - best)
-        return (surprise.sum() + moved.square().sum()) / len(telling)
+        return (surprise(score, right, there).sum() + moved.square().sum()) / len(telling)
 
     def step() -> float:
         optimiser.zero_grad()
@@ -75,6 +72,13 @@ def fit_fused(asked: Sequence[Evidence], start: Fused | None = None) -> Fused:
     optimiser.step(step)  # type: ignore[no-untyped-call]
     scale, impostor, weight, balance = (float(w) for w in _weights(first, moved.detach()))
     return Fused(scale=scale, posterior=weight, balance=balance, impostor=impostor)
+
+
+def surprise(score: Tensor, right: Tensor, there: Tensor) -> Tensor:
+    """Minus the log of the chance that the best right candidate wins.  (V, P) -> (V,)."""
+    best = score.masked_fill(~right, _NOTHING).amax(1)
+    wrong = score.masked_fill(right | ~there, _NOTHING).logsumexp(1)
+    return functional.softplus(wrong - best)
 
 
 def _weights(first: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
