@@ -27,22 +27,21 @@ from evenplace.evaluation.confidence import average_precision
 from evenplace.evaluation.evaluate import query_places
 from evenplace.evaluation.predictions import find_spots
 from evenplace.evaluation.uncertainty import pair
-from evenplace.index import index_descriptors
-from evenplace.index.build import describe_database
-from evenplace.models.network import build_network
+from evenplace.networks.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
-from evenplace.search import Search
-from evenplace.search.confidence import CONFIDENCES, Same, Spots
-from evenplace.search.fusion import fit_fused, surprise
-from evenplace.search.pools import Pool, Ranking
-from evenplace.search.rerank import Fused
+from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval.build import describe_database
+from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
+from evenplace.retrieval.fusion import fit_fused, surprise
+from evenplace.retrieval.pools import Pool, Ranking
+from evenplace.retrieval.rerank import Fused
+from evenplace.run.tune import Fold, evidence, hold_out, on_other_days
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import train
 from evenplace.training.partition import cut_places
 from evenplace.training.recipe import read_recipe
-from evenplace.tune import Fold, evidence, hold_out, on_other_days
 
 RESULTS = Path(__file__).parent / "results" / "beyond.md"
 START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.index import spectrum
-from evenplace.search.rerank import CFD, KDE, L2, Database, Pool, Reranker
+from evenplace.retrieval import spectrum
+from evenplace.retrieval.rerank import CFD, KDE, L2, Database, Pool, Reranker
 
 SEED, PLACES, DIM, QUERIES = 0, 400, 512, 300
 RESULTS = Path(__file__).parent / "results" / "cfd.md"

@@ -20,7 +20,7 @@ from pathlib import Path
 from evenplace.demo import SYSTEMS
 from evenplace.evaluation import join_scores
 from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, markdown, score_rows
-from evenplace.run import run_scores
+from evenplace.run.run import run_scores
 
 RESULTS = Path(__file__).parent / "results" / "demo.md"
 MINUTES, GIGABYTES = 8.0, 6.0

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from benchmarks.official import CASES, Case
 from benchmarks.official_dinov2 import DINOV2_CASES
-from evenplace.models.methods import build_model
-from tests.models.known_weights import known_photos, known_weights, sample
+from evenplace.networks.methods import build_model
+from tests.networks.known_weights import known_photos, known_weights, sample
 
 ROOT = Path(__file__).parent
 TOLERANCE = 1e-4

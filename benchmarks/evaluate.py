@@ -26,11 +26,10 @@ from evenplace.evaluation.scores import Scores, summarise
 from evenplace.evaluation.sources import SOURCES
 from evenplace.evaluation.timing import measure_cost
 from evenplace.evaluation.truth import Truth
-from evenplace.index import index_descriptors
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.search import Hits, Search
-from evenplace.search.hits import Ellipse, Position
+from evenplace.retrieval import Hits, Search, index_descriptors
+from evenplace.retrieval.hits import Ellipse, Position
 
 SEED, SIDE, HITS, PLACES, LIMIT = 0, 2000.0, 20, 20, 5.0
 RESULTS = Path(__file__).parent / "results" / "evaluate.md"

@@ -30,9 +30,9 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from evenplace.models.describe import describe_photos
-from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
-from evenplace.models.timm_bridge import import_timm
+from evenplace.describe.describer import describe_photos
+from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.timm_bridge import import_timm
 
 RESULTS = Path(__file__).parent / "results" / "extract.md"
 SIZES = ((1280, 960), (640, 480))
@@ -92,7 +92,7 @@ class Folded(Plain):
 
 
 def _features(maps: Tensor) -> Any:
-    from evenplace.models.features import Features
+    from evenplace.networks.features import Features
 
     return Features(maps)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from evenplace.models.methods import METHODS, build_model
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.network import PlaceNetwork
 
 TABLE = Path(__file__).parent / "results" / "methods.md"
 HEAVY = ("salad", "boq", "cricavpr", "megaloc", "image")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from benchmarks.checkouts import checkout, dinov2, offline, stub, torchvision_models
 from benchmarks.matlab import save_matlab, vgg16_netvlad
-from evenplace.models.backbone import IMAGENET_MEAN, IMAGENET_STD
+from evenplace.networks.backbone import IMAGENET_MEAN, IMAGENET_STD
 
 Size = tuple[int, int]
 _CAFFE_MEAN = (0.48501961, 0.45795686, 0.40760392)

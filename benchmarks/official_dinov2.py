@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from benchmarks.checkouts import checkout, dinov2, stub
 from benchmarks.official import Case
-from evenplace.models.backbones import BACKBONES, Backbone, build_backbone, fill_backbone
-from evenplace.models.dinov2 import Transformer
-from evenplace.models.methods import build_model
-from evenplace.models.official import fill_official
+from evenplace.networks.backbones import BACKBONES, Backbone, build_backbone, fill_backbone
+from evenplace.networks.dinov2 import Transformer
+from evenplace.networks.methods import build_model
+from evenplace.networks.official import fill_official
 
 _SIZES = ((126, 126), (154, 224))
 

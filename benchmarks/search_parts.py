@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from benchmarks.search_table import Cell, least, most, plain, timed
 from benchmarks.search_town import Town, asked, drawn
-from evenplace.index import Index, index_descriptors, open_index
-from evenplace.index.impostors import impostor_similarity
-from evenplace.index.tuning import exact_pass
 from evenplace.places import Grid
-from evenplace.search import Search
+from evenplace.retrieval import Index, Search, index_descriptors, open_index
+from evenplace.retrieval.impostors import impostor_similarity
+from evenplace.retrieval.tuning import exact_pass
 
 Floats = NDArray[np.float32]
 QUERIES = 200
@@ -30,8 +29,8 @@ _USE = """
 import json, time
 import faiss, numpy as np, torch
 from benchmarks.search_table import resident
-from evenplace.index import open_index
-from evenplace.search import Search
+from evenplace.retrieval import open_index
+from evenplace.retrieval import Search
 bare = resident()
 began = time.perf_counter()
 engine = Search(open_index({folder!r}), rerank="fused")

@@ -8,16 +8,16 @@ import numpy as np
 
 from benchmarks.search_table import Cell, most, plain
 from benchmarks.search_town import Town, drawn, unit
-from evenplace.index import (
+from evenplace.photos import Photos
+from evenplace.places import Grid
+from evenplace.retrieval import (
+    Search,
     add_photos,
     compact_index,
     index_descriptors,
     open_index,
     remove_photos,
 )
-from evenplace.photos import Photos
-from evenplace.places import Grid
-from evenplace.search import Search
 
 
 def updates(folder: Path) -> list[Cell]:

@@ -129,7 +129,7 @@ class Expected:
 
 
 def expected(run: Path, photos: Sequence[bytes]) -> list[Expected]:
-    from evenplace.run import open_engine
+    from evenplace.run.run import open_engine
 
     engine = open_engine(run)
     found = [engine.answer(photo) for photo in photos]
@@ -222,7 +222,7 @@ def compare(
 
 def overhead(run: Path, port: int, photos: Sequence[bytes]) -> list[tuple[float, float]]:
     """Milliseconds over HTTP and in the engine, in turns on the same photos."""
-    from evenplace.run import open_engine
+    from evenplace.run.run import open_engine
 
     engine = open_engine(run)
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -283,8 +283,8 @@ def judge(
 def head(seconds: float, run: Path) -> list[str]:
     import torch
 
-    from evenplace.folder import run_recipe
-    from evenplace.index import open_index
+    from evenplace.retrieval import open_index
+    from evenplace.run.folder import run_recipe
 
     index, recipe = open_index(run / "index"), run_recipe(run)
     return [

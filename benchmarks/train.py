@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from evenplace.models.network import build_network
+from evenplace.networks.network import build_network
 from evenplace.photos import Photos
 from evenplace.training import Recipe, cut_places, read_recipe
 from evenplace.training.augment import Augmentation

@@ -25,11 +25,11 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.city import draw_city
-from evenplace.folder import run_network
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.places import Grid
-from evenplace.run import index_run, open_engine, train_run
+from evenplace.run.folder import run_network
+from evenplace.run.run import index_run, open_engine, train_run
 from evenplace.training import Recipe, read_recipe, recipe_names
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.low_visit import with_loss

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from evenplace.photos import Photos
-from evenplace.search.calibration import Rehearsal
+from evenplace.retrieval.calibration import Rehearsal
 
 EAST, NORTH, ZONE = 500_000.0, 4_000_000.0, 34
 

@@ -47,6 +47,6 @@ def test_verbs_in_the_readme_exist() -> None:
 
 def test_the_python_and_the_command_line_build_the_same_network() -> None:
     """`build_model("dapr-m")` and the recipe must not start from different descriptors."""
-    from evenplace.models.methods import network_spec
+    from evenplace.networks.methods import network_spec
 
     assert network_spec("dapr-m") == ep.read_recipe("dapr-m").network

@@ -21,14 +21,15 @@ _HOMES = {
         "Quadtree",
     ),
     "evenplace.city": ("draw_city",),
-    "evenplace.models.methods": ("METHODS", "build_describer", "build_model"),
-    "evenplace.models.paired": ("PairedNetwork",),
-    "evenplace.models.backbones": ("BACKBONES",),
-    "evenplace.models.aggregators": ("AGGREGATORS",),
-    "evenplace.models.official": ("load_official",),
-    "evenplace.models.export": ("export_onnx",),
+    "evenplace.networks.methods": ("METHODS", "build_describer", "build_model"),
+    "evenplace.describe.paired": ("PairedNetwork",),
+    "evenplace.networks.backbones": ("BACKBONES",),
+    "evenplace.networks.aggregators": ("AGGREGATORS",),
+    "evenplace.networks.official": ("load_official",),
+    "evenplace.describe.export": ("export_onnx",),
     "evenplace.training": ("Recipe", "read_recipe", "train"),
-    "evenplace.index": (
+    "evenplace.retrieval": (
+        "Search",
         "add_photos",
         "build_index",
         "compact_index",
@@ -38,8 +39,7 @@ _HOMES = {
         "replace_photos",
         "verify_index",
     ),
-    "evenplace.index.sources": ("read_descriptors",),
-    "evenplace.search": ("Search",),
+    "evenplace.retrieval.sources": ("read_descriptors",),
     "evenplace.evaluation": ("Truth", "compare", "evaluate", "score"),
     "evenplace.report.evaluation": ("write_report",),
     "evenplace.serve.client": ("Client",),
@@ -47,7 +47,7 @@ _HOMES = {
 _MODULES = {
     "errors": "evenplace.errors",
     "losses": "evenplace.losses",
-    "rerank": "evenplace.search.rerank",
+    "rerank": "evenplace.retrieval.rerank",
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenplace.city import draw_city
+from evenplace.describe.describer import Progress
 from evenplace.errors import SettingError
 from evenplace.evaluation import Scores, join_scores
-from evenplace.models.describe import Progress
 from evenplace.photos import read_photos
 from evenplace.report.evaluation import write_report
-from evenplace.run import Announce, evaluate_run, index_run, train_run
+from evenplace.run.run import Announce, evaluate_run, index_run, train_run
 from evenplace.training.recipe import read_recipe
 
 SYSTEMS = ("cross-entropy", "dapr-m-paper", "dapr-m")

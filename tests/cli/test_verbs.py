@@ -16,7 +16,7 @@ from PIL import Image
 
 from evenplace.cli import main
 from tests.drawn import EAST, NORTH, draw_photos, draw_split
-from tests.models.known_weights import known_weights
+from tests.networks.known_weights import known_weights
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def test_a_full_disk_gets_a_sentence_and_leaves_no_index(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "descriptors.npy")
 
-    monkeypatch.setattr("evenplace.index.build.write_blocks", full)
+    monkeypatch.setattr("evenplace.retrieval.build.write_blocks", full)
     said = evenplace("index", run, "--database", town / "database")
     assert said.code == 2
     assert "No space left on device" in said.err
@@ -287,7 +287,7 @@ def test_help_does_not_load_torch() -> None:
 def test_an_index_is_changed_and_checked_by_its_verbs(
     evenplace: Command, run: Path, town: Path
 ) -> None:
-    from evenplace.index import open_index
+    from evenplace.retrieval import open_index
 
     before = open_index(run / "index")
     gone = before.photos.paths[:2]

@@ -20,12 +20,11 @@ from evenplace.evaluation.sources import SOURCES
 from evenplace.evaluation.textfiles import read_texts, write_texts
 from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import interval, mcnemar
-from evenplace.index import index_descriptors
 from evenplace.photos import Photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.protocols import PROTOCOLS, Protocol
 from evenplace.places import Grid
-from evenplace.search import Search
+from evenplace.retrieval import Search, index_descriptors
 from tests.drawn import photos_at, unit
 from tests.evaluation.test_scores import scored
 

@@ -13,10 +13,9 @@ from evenplace.evaluation.ranking import first_right
 from evenplace.evaluation.scores import Scores, join_scores, recalls
 from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import interval
-from evenplace.index import index_descriptors
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.search import Search
+from evenplace.retrieval import Search, index_descriptors
 from tests.drawn import photos_at, unit
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores, Truth, score
-from evenplace.index import index_descriptors
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
-from evenplace.search import Search
+from evenplace.retrieval import Search, index_descriptors
 from tests.drawn import draw_photos
 
 

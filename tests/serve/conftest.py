@@ -17,9 +17,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from evenplace.folder import run_recipe
 from evenplace.photos import read_photos
-from evenplace.run import index_foreign, open_engine
+from evenplace.run.folder import run_recipe
+from evenplace.run.run import index_foreign, open_engine
 from evenplace.serve.app import create_app
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos, rehearsed

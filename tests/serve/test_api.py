@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from evenplace.errors import SettingError
-from evenplace.search import Search
+from evenplace.retrieval import Search
 from evenplace.serve import examples, schema
 from evenplace.serve.problems import KINDS, Problem
 from tests.serve.conftest import Town, serving

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from evenplace.errors import SettingError
-from evenplace.index import remove_photos
 from evenplace.photos import read_photos
-from evenplace.run import index_run, open_engine
+from evenplace.retrieval import remove_photos
+from evenplace.run.run import index_run, open_engine
 from evenplace.serve.library import Library
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos

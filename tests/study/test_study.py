@@ -11,7 +11,7 @@ import pytest
 
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
-from evenplace.folder import run_recipe
+from evenplace.run.folder import run_recipe
 from evenplace.study import (
     STUDIES,
     Findings,

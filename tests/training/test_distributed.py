@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenplace.errors import RunError
-from evenplace.models.checkpoints import load_checkpoint
+from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.photos import Photos
 from tests.training.town import draw_town, quick_run
 

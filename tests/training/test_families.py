@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from evenplace.errors import PhotoError, SettingError
-from evenplace.models.checkpoints import load_checkpoint
-from evenplace.models.levels import LevelClassifiers
+from evenplace.networks.checkpoints import load_checkpoint
+from evenplace.networks.levels import LevelClassifiers
 from evenplace.photos import Photos
 from evenplace.training import Recipe, cut_places, read_recipe, recipe_names, train
 from evenplace.training.dev import corner, rehearsal
@@ -68,7 +68,7 @@ def test_a_pair_trained_place_is_the_mean_of_its_photos(town: Photos, tmp_path: 
     trained = quick_run(town, tmp_path / "run", *PAIRS, "cached=false", "augment=false")
     recipe = Recipe()
     labels = cut_places(recipe.places, town).labels
-    from evenplace.models.describe import describe_photos
+    from evenplace.describe.describer import describe_photos
 
     found = torch.from_numpy(describe_photos(trained.network, town.paths).descriptors)
     mean = F.normalize(found[torch.from_numpy(labels == 0)].sum(dim=0), dim=0)
@@ -132,7 +132,7 @@ def test_low_visit_bias_changes_what_is_learnt(town: Photos, tmp_path: Path) -> 
 def test_small_recipes_can_be_rehearsed(name: str, tmp_path: Path) -> None:
     town = corner(draw_town(tmp_path / "town", 24, 45), 16)
     recipe = rehearsal(read_recipe(f"{name}-small")).changed(["views=1", "mining.queries=8"])
-    from evenplace.models.network import build_network
+    from evenplace.networks.network import build_network
 
     places = cut_places(recipe.places, town)
     trained = train(build_network(recipe.network), town, places, recipe, tmp_path / "run")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from evenplace.errors import PlaceError, RunError
-from evenplace.models.checkpoints import load_checkpoint
-from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.checkpoints import load_checkpoint
+from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
 from evenplace.training import Recipe, Trained, train
@@ -143,7 +143,7 @@ def test_the_cache_follows_weights_photos_and_views(town: Photos, tmp_path: Path
 
 
 def test_cached_maps_are_what_the_trunk_gives(town: Photos, tmp_path: Path) -> None:
-    from evenplace.models.loading import picture_pixels
+    from evenplace.describe.decoding import picture_pixels
 
     model = network().eval()
     cache = cache_trunk(model, town.paths, ViewSettings(1), tmp_path)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenplace.models.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.photos import Photos, read_photos
 from evenplace.training import Recipe, Trained, cut_places, train
 from tests.drawn import draw_photos

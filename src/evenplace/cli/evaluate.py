@@ -46,7 +46,7 @@ def evaluate(
     from evenplace.evaluation.protocol import read_test
     from evenplace.evaluation.textfiles import write_texts
     from evenplace.photos import read_photos
-    from evenplace.run import evaluate_run, judge_abstention
+    from evenplace.run.run import evaluate_run, judge_abstention
 
     if protocol is None:
         photos = read_photos(queries, layout)

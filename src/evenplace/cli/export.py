@@ -19,7 +19,7 @@ def export(
     photos: Annotated[Path | None, typer.Option(help="photos to measure int8 ranges on")] = None,
 ) -> None:
     """Write descriptor and classifier as ONNX, and compare them with torch."""
-    from evenplace.models.export import export_onnx, network_of, some_photos
+    from evenplace.describe.export import export_onnx, network_of, some_photos
 
     network = network_of(what, checkpoint)
     sample = some_photos(photos) if photos else ()

@@ -10,7 +10,7 @@ from evenplace.cli.console import bars, console, print_skipped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from evenplace.index import Index
+    from evenplace.retrieval import Index
 
 
 class BuildByDefault(TyperGroup):
@@ -51,9 +51,9 @@ def build(
     ] = None,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
-    from evenplace.folder import choose_describer, describer_of
     from evenplace.photos import read_photos
-    from evenplace.run import index_files, index_foreign, index_run
+    from evenplace.run.folder import choose_describer, describer_of
+    from evenplace.run.run import index_files, index_foreign, index_run
     from evenplace.training.recipe import parse_settings
 
     changes = parse_settings(settings or [])
@@ -89,7 +89,7 @@ def add(
 ) -> None:
     """Add photos to the run's index while others read it; new cells become places at once."""
     from evenplace.photos import read_photos
-    from evenplace.run import add_to_run
+    from evenplace.run.run import add_to_run
 
     with bars() as announce:
         grown = add_to_run(run, read_photos(database, layout), replace=replace, announce=announce)
@@ -101,8 +101,8 @@ def remove(
     paths: Annotated[list[str], typer.Argument(help="paths of photos, as they were indexed")],
 ) -> None:
     """Take photos out of the run's index while others read it."""
-    from evenplace.folder import run_indexes
-    from evenplace.index import remove_photos
+    from evenplace.retrieval import remove_photos
+    from evenplace.run.folder import run_indexes
 
     _say(run, [remove_photos(folder, paths) for folder in run_indexes(run)][-1])
 
@@ -111,8 +111,8 @@ def compact(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
 ) -> None:
     """Fold what was added and removed into the bulk of the index."""
-    from evenplace.folder import run_indexes
-    from evenplace.index import compact_index
+    from evenplace.retrieval import compact_index
+    from evenplace.run.folder import run_indexes
 
     _say(run, [compact_index(folder) for folder in run_indexes(run)][-1])
 
@@ -121,8 +121,8 @@ def verify(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
 ) -> None:
     """Read every file of the run's index and compare it with its checksum."""
-    from evenplace.folder import run_indexes
-    from evenplace.index import verify_index
+    from evenplace.retrieval import verify_index
+    from evenplace.run.folder import run_indexes
 
     for folder in run_indexes(run):
         manifest = verify_index(folder)
@@ -134,8 +134,8 @@ def verify(
 
 
 def _say(run: Path, index: "Index", then: str = "") -> None:
-    from evenplace.folder import run_indexes
-    from evenplace.index import open_index
+    from evenplace.retrieval import open_index
+    from evenplace.run.folder import run_indexes
 
     size = sum(open_index(folder).bytes for folder in run_indexes(run))
     console.print(

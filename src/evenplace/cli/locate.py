@@ -10,7 +10,7 @@ import typer
 from evenplace.cli.console import console, print_table
 
 if TYPE_CHECKING:
-    from evenplace.search import Answer
+    from evenplace.retrieval import Answer
 
 
 def locate(
@@ -27,7 +27,7 @@ def locate(
     ] = False,
 ) -> None:
     """Say where a photo was taken, from the run's database, or that it cannot be said."""
-    from evenplace.run import open_engine
+    from evenplace.run.run import open_engine
 
     answer = open_engine(run, min_precision=min_precision).answer(str(photo), k)
     if as_json:

@@ -36,7 +36,7 @@ def train(
 ) -> None:
     """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
     from evenplace.photos import read_photos
-    from evenplace.run import train_run
+    from evenplace.run.run import train_run
     from evenplace.training.dev import corner, rehearsal
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.low_visit import with_loss

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evenplace.models.describe import Described, Progress, describe_photos
-from evenplace.models.network import PlaceNetwork
-from evenplace.models.paired import Describing
+from evenplace.describe.describer import Described, Progress, describe_photos
+from evenplace.describe.paired import Describing
+from evenplace.networks.network import PlaceNetwork
 from evenplace.training.cache import ViewSettings, cache_trunk
 
 _CHUNK = 64

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
 from evenplace.evaluation.describing import describe_queries
@@ -19,10 +20,9 @@ from evenplace.evaluation.sources import find_sources
 from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
 from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import Interval, Paired, pair
-from evenplace.models.describe import Progress
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
-from evenplace.search import Hits, Search
+from evenplace.retrieval import Hits, Search
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]

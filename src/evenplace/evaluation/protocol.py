@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from evenplace.errors import RunError
-from evenplace.index import open_index
 from evenplace.photos.protocols import TestSet, read_protocol
+from evenplace.retrieval import open_index
 
 
 def read_test(index: Path, name: str, path: Path, allow_partial: bool = False) -> TestSet:

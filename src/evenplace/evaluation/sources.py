@@ -8,10 +8,9 @@ An engine answers with one source; here the others are computed for what it answ
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.index import Index, spectrum
-from evenplace.search import Hits, Search
-from evenplace.search.confidence import CONFIDENCES, same_answer
-from evenplace.search.rerank import Pool, Ranking
+from evenplace.retrieval import Hits, Index, Search, spectrum
+from evenplace.retrieval.confidence import CONFIDENCES, same_answer
+from evenplace.retrieval.rerank import Pool, Ranking
 
 Floats = NDArray[np.float32]
 POOLED = ("l2", "ratio", "sue", "posterior", "mass")  # from the candidates of a query

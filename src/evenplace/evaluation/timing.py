@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.search import Search, ask_photos
+from evenplace.retrieval import Search, ask_photos
 
 TIMED = 40  # queries; medians of a stage settle to a few percent
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenplace.index import Index, open_index
 from evenplace.places.diversity import Diversity, measure_diversity
+from evenplace.retrieval import Index, open_index
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from evenplace.index import Index
 from evenplace.report.figures import STYLE
+from evenplace.retrieval import Index
 
 Floats = NDArray[np.float32]
 PLACES, LEAST, MOST = 10, 3, 40

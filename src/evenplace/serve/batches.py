@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.models.paired import Describing
-from evenplace.search import Answer
+from evenplace.describe.paired import Describing
+from evenplace.retrieval import Answer
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.settings import Batching, Limits
 from evenplace.serve.snapshot import Snapshot

@@ -9,8 +9,8 @@ import io
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 from torch import Tensor
 
+from evenplace.describe.decoding import picture_pixels
 from evenplace.errors import PhotoError
-from evenplace.models.loading import picture_pixels
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
 

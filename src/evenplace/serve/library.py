@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
-from evenplace.run import open_engine
+from evenplace.run.run import open_engine
 from evenplace.serve.snapshot import Snapshot
 
 log = logging.getLogger("evenplace.serve")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from evenplace.errors import SettingError
-from evenplace.search import Answer
+from evenplace.retrieval import Answer
 from evenplace.serve.batches import Batcher
 from evenplace.serve.library import Library
 from evenplace.serve.metrics import Metrics

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.photos.geodesy import to_degrees
-from evenplace.search import Search
+from evenplace.retrieval import Search
 from evenplace.serve.schema import Tier
 
 Floats = NDArray[np.float64]

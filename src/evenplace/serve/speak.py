@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.tiers import TIERS
-from evenplace.search import Answer as Found
+from evenplace.retrieval import Answer as Found
 from evenplace.serve import schema
 from evenplace.serve.settings import Settings
 from evenplace.serve.snapshot import Snapshot, degrees

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evenplace.describe.describer import Progress
 from evenplace.evaluation import Scores, evaluate, join_scores
 from evenplace.evaluation.scores import VERSION
-from evenplace.models.describe import Progress
-from evenplace.models.network import build_network
-from evenplace.run import (
+from evenplace.networks.network import build_network
+from evenplace.retrieval.rerank import build_reranker
+from evenplace.run.run import (
     Announce,
     index_run,
     open_engine,
@@ -30,7 +31,6 @@ from evenplace.run import (
     train_run,
     write_scores,
 )
-from evenplace.search.rerank import build_reranker
 from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
 from evenplace.training.cache import ViewSettings, cache_trunk

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from evenplace.evaluation import Scores, compare_pairs, compare_sources
 from evenplace.evaluation.abstention import deliver
 from evenplace.evaluation.sources import SOURCES
-from evenplace.folder import run_recipe
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
-from evenplace.search.calibration import Rehearsal
+from evenplace.retrieval.calibration import Rehearsal
+from evenplace.run.folder import run_recipe
 from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome
 

@@ -19,10 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.describe.decoding import load_batches
+from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, RunError
-from evenplace.models.describe import Progress
-from evenplace.models.loading import load_batches
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented

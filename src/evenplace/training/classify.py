@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from evenplace.models.classifiers import GroupClassifiers
-from evenplace.models.levels import LevelClassifiers
+from evenplace.networks.classifiers import GroupClassifiers
+from evenplace.networks.levels import LevelClassifiers
 from evenplace.places import FocalGrid
 from evenplace.training.batches import epoch_rows, split_batches
 from evenplace.training.heads import SoftmaxHeads

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
-from evenplace.models.classifiers import GroupClassifiers
+from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.training.distributed import Ranks
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.describe.describer import Progress
 from evenplace.errors import PlaceError, RunError
-from evenplace.models.checkpoints import save_checkpoint
-from evenplace.models.describe import Progress
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.checkpoints import save_checkpoint
+from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places

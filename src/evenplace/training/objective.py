@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from evenplace.losses import PriorLoss, build_loss
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.training.distributed import Ranks

@@ -19,7 +19,7 @@ from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.losses import loss_takes
-from evenplace.models.network import NetworkSpec
+from evenplace.networks.network import NetworkSpec
 from evenplace.training.specs import (
     EVENING,
     SAMPLERS,

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenplace.models.features import Features
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.features import Features
+from evenplace.networks.network import PlaceNetwork
 
 REGIONS = 9
 

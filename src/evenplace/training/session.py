@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from evenplace.describe.describer import Progress
 from evenplace.errors import PlaceError, RunError
-from evenplace.models.describe import Progress
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
 from evenplace.training.average import Average
 from evenplace.training.devices import choose_precision, loss_scaler, lower_precision

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.models.loading import load_chunks
-from evenplace.models.network import PlaceNetwork
+from evenplace.describe.decoding import load_chunks
+from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 from evenplace.training.cache import TrunkCache

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.models.methods import METHODS
+from evenplace.networks.methods import METHODS
 
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose

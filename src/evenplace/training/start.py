@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.models.aggregators import Aggregator
-from evenplace.models.initialise import fit_aggregator
-from evenplace.models.network import PlaceNetwork
+from evenplace.networks.aggregators import Aggregator
+from evenplace.networks.network import PlaceNetwork
 from evenplace.places.table import Places
+from evenplace.training.initialise import fit_aggregator
 from evenplace.training.source import PhotoSource
 
 _CHUNK = 256

@@ -1,0 +1,42 @@
+"""ImAge: no aggregator at all, but tokens that gather the place inside the backbone (Lu, 2025).
+
+B batch · Q aggregation tokens · D channels
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from evenplace.errors import SettingError
+from evenplace.networks.aggregators.base import Aggregator
+from evenplace.networks.aggregators.kmeans import kmeans, sharpness
+from evenplace.networks.features import Features
+
+
+class ImAge(Aggregator):
+    """Q learnt tokens join the photo's own at the cut; after the last block they are the answer.
+
+        [P ; X] → trained blocks → norm → descriptor = unit[P'_1 … P'_Q]
+
+    The tokens join where the frozen trunk ends: before block 8 of 12 as published.
+    """
+
+    def __init__(self, channels: int, tokens: int = 8) -> None:
+        super().__init__()
+        self.dim = channels * tokens
+        self.tokens = nn.Parameter(torch.randn(1, tokens, channels) * 1e-6)
+
+    def prompts(self) -> Tensor:
+        return self.tokens
+
+    def forward(self, features: Features) -> Tensor:
+        if features.prompts is None:
+            raise SettingError("ImAge's tokens did not pass the backbone; call network.describe")
+        return F.normalize(features.prompts.flatten(1), dim=1)
+
+    @torch.no_grad()
+    def fit(self, locals_: Tensor, seed: int = 0) -> None:
+        """Start the tokens at the centres of unit patch features, as sharp as NetVLAD's."""
+        x = F.normalize(locals_, dim=1)
+        centres = kmeans(x, self.tokens.shape[1], seed=seed)
+        self.tokens.copy_(sharpness(x, centres) * F.normalize(centres, dim=1).unsqueeze(0))

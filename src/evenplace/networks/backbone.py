@@ -1,0 +1,123 @@
+"""A network that turns photos into feature maps: a row of stages cut in two.
+
+The stages before `cut` are the trunk: frozen, the same for every epoch, so its output can be
+cached.  The stages after it train.  This file knows nothing of places, losses or descriptors,
+nor of any particular network.
+
+    B batch · H, W pixels · D channels · h, w cells of the feature map
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from evenplace.errors import SettingError
+from evenplace.networks.features import Features
+from evenplace.networks.folding import FoldedStages
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class BackboneSpec:
+    """What is known of a network before it is built.
+
+    `assemble` turns the spec into its stages; it stays out of the repr, which names caches.
+    """
+
+    channels: int
+    input_size: int
+    stages: int
+    cut: int
+    assemble: Callable[["BackboneSpec"], nn.ModuleList] = field(repr=False)
+    mean: tuple[float, float, float] = IMAGENET_MEAN
+    std: tuple[float, float, float] = IMAGENET_STD
+    timm_name: str = ""
+    norm_eps: float | None = None
+    widths: tuple[int, ...] = ()  # channels after each stage, where a network may stop early
+    patch: int = 1  # sides of the input are multiples of this
+    heads: int = 0  # of a transformer, and so are the next five
+    registers: int = 0
+    offset: float = 0.0  # added to the grid before positions are interpolated
+    facet: str = "token"
+    adapters: bool = False
+    gated: bool = False
+    bands: tuple[int, ...] = ()  # stages that are read too, in two bands (`bands.py`)
+    embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
+    release: str = ""  # the name of its published weights in `releases`
+    halvings: int = 5  # how often a convolutional network halves the sides
+    halved: tuple[int, ...] = ()  # and how often after each stage, where it may stop early
+    ceils: bool = True  # an odd side is rounded up
+
+    def cells(self, size: int) -> int:
+        """How many cells the feature map of a square photo of `size` pixels has."""
+        if self.bands:
+            return 1
+        if self.patch > 1:
+            return (size // self.patch) ** 2
+        for _ in range(self.halvings):
+            size = (size + self.ceils) // 2
+        return size**2
+
+
+class Backbone(nn.Module):
+    """Stages of a network; `trunk` runs those before the cut, `tail` those after it.
+
+    Batch norm keeps its ImageNet statistics in training too: a descriptor must not depend on
+    the other photos of its batch, and the statistics of 64 photos of one town are noise.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, stages: nn.ModuleList, spec: BackboneSpec, cut: int) -> None:
+        super().__init__()
+        self.stages, self.spec, self.cut = stages, spec, cut
+        self.register_buffer("mean", torch.tensor(spec.mean).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(spec.std).view(3, 1, 1), persistent=False)
+        self._folded = FoldedStages()
+        for stage in stages[:cut]:
+            stage.requires_grad_(False)
+        self.train()  # a module starts out training: keep batch norm from it at once
+
+    def forward(self, photos: Tensor) -> Tensor:
+        """photos: (B, 3, H, W) uint8, or floats already in 0..1 -> (B, D, h, w)."""
+        return self.tail(self.trunk(photos))
+
+    def trunk(self, photos: Tensor) -> Tensor:
+        """What the frozen stages make of the photos; always four axes, so that it can be cached."""
+        with torch.no_grad():
+            maps = self.normalise(photos).contiguous(memory_format=torch.channels_last)
+            for stage in self._folded(list(self.stages[: self.cut])):
+                maps = stage(maps)
+        return maps
+
+    def tail(self, maps: Tensor) -> Tensor:
+        """From the trunk's output to feature maps."""
+        return self.features(maps).maps
+
+    def features(self, maps: Tensor, prompts: Tensor | None = None) -> Features:
+        """From the trunk's output to all that an aggregator may read."""
+        if prompts is not None:
+            raise SettingError("prompt tokens need a transformer; use a dinov2 backbone")
+        for stage in self.stages[self.cut :]:
+            maps = stage(maps)
+        if self.spec.facet == "mean":
+            return Features(maps, maps.mean(dim=(2, 3)).unsqueeze(1))
+        return Features(maps)
+
+    def normalise(self, photos: Tensor) -> Tensor:
+        floats = photos.to(self.mean.dtype)
+        if photos.dtype == torch.uint8:
+            floats = floats.div_(255)
+        return floats.sub(self.mean).div_(self.std)
+
+    def train(self, mode: bool = True) -> "Backbone":
+        super().train(mode)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eval()
+        return self

@@ -1,0 +1,81 @@
+"""Hits → what a person is told: places, a position, how sure it is, and when to say nothing.
+
+Q queries · T candidates of a batch
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.places.tiers import TIERS
+from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.confidence import RADIUS
+from evenplace.retrieval.hits import Answer, Hit, Hits, PlaceGuess
+from evenplace.retrieval.layout import Index
+from evenplace.retrieval.pools import Pools
+
+
+def masses(
+    pools: Pools, spots: NDArray[np.float64], best: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
+    if not len(spots):
+        return np.zeros(len(pools), np.float32)
+    offset = spots - spots[np.minimum(best, len(spots) - 1)][pools.of]
+    near = offset[:, 0] ** 2 + offset[:, 1] ** 2 <= RADIUS**2
+    total = np.maximum(pools.sums(pools.weights), 1e-300)
+    return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
+
+
+def least_confidence(min_precision: float | None, calibration: Calibration | None) -> float:
+    """The confidence below which an engine abstains."""
+    if min_precision is None:
+        return -np.inf
+    if calibration is None:
+        raise SettingError(
+            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
+            "enough; pass calibration=, or open a run that has one"
+        )
+    return calibration.threshold(min_precision)
+
+
+def explain(
+    index: Index,
+    found: Hits,
+    query: int,
+    hits: list[Hit],
+    least: float,
+    min_precision: float | None,
+) -> Answer:
+    """All that is known of one of the queries."""
+    confidence = float(found.confidence[query])
+    reason = _doubt(hits, confidence, least, min_precision)
+    return Answer(
+        tuple(hits),
+        tuple(
+            _guess(index, int(place), float(chance))
+            for place, chance in zip(found.shortlist[query], found.posterior[query], strict=True)
+        ),
+        found.positions[query],
+        confidence,
+        bool(reason),
+        reason,
+        {stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
+    )
+
+
+def _guess(index: Index, place: int, chance: float) -> PlaceGuess:
+    east, north = index.places.centres[place].tolist()
+    tier = TIERS[index.places.tiers[place]]
+    return PlaceGuess(place, chance, (east, north), int(index.sizes[place]), tier)
+
+
+def _doubt(hits: list[Hit], confidence: float, least: float, min_precision: float | None) -> str:
+    if not hits:
+        return "the shortlisted places hold no photo to compare with"
+    if min_precision is None or confidence >= least:
+        return ""
+    return (
+        f"confidence {confidence:.2f} is below the {min(least, 1):.2f} that "
+        f"{min_precision:.0%} precision needs"
+    )

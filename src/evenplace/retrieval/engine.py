@@ -1,0 +1,303 @@
+"""Query → hits: the classifier keeps a few places, a rule ranks their photos.
+
+Q queries · C places · D descriptor · P candidates · T candidates of a batch · n shortlisted places
+"""
+
+import time
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.describe.decoding import picture_pixels
+from evenplace.describe.describer import Progress
+from evenplace.describe.paired import Describing
+from evenplace.errors import IndexFileError, SettingError
+from evenplace.retrieval.answers import explain, least_confidence, masses
+from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.collect import collect, everything
+from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
+from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits
+from evenplace.retrieval.layout import Index, open_index
+from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.pairing import (
+    check_models,
+    check_queries,
+    check_same_photos,
+    split_queries,
+)
+from evenplace.retrieval.pools import Pools, Rankings
+from evenplace.retrieval.position import fuse_positions
+from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
+from evenplace.retrieval.shortlist import Shortlist
+from evenplace.retrieval.stores import EmbeddedStore, Store
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+_BATCH = 64  # queries answered together
+_EXACT_BATCH = 8  # with the whole database for a pool
+
+
+class Search:
+    """An index opened for questions; several threads may ask at once.
+
+    shortlist: places the classifier keeps; all of them when there are fewer.  neighbours: also
+    take the cells within so many metres of the winner.  exact: rank the whole database instead,
+    photos outside every place included.  approximate: find the shortlist by the codes of the
+    prototypes where the index has them.  facing: an answer must also look the query's way, so only
+    candidates that do count towards its confidence.  Without a model it answers descriptors only.
+    min_precision: abstain from answers less sure than the calibration asks for that share of
+    right ones.  store: who compares descriptors, the index's own files unless told.
+    ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
+    query is then both descriptors side by side, as a `PairedNetwork` makes them.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        model: Describing | None = None,
+        *,
+        ranked_by: Index | None = None,
+        shortlist: int = 20,
+        rerank: str | Reranker = "l2",
+        confidence: str | Confidence = "mass",
+        exact: bool = False,
+        approximate: bool = True,
+        neighbours: float = 0.0,
+        facing: bool = False,
+        min_precision: float | None = None,
+        calibration: Calibration | None = None,
+        store: Store | None = None,
+    ) -> None:
+        if shortlist < 1:
+            raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
+        if model is not None:
+            check_models(model, index, ranked_by)
+        if ranked_by is not None:
+            check_same_photos(index, ranked_by)
+        self.index, self.model, self.exact = index, model, exact
+        self.ranking = index if ranked_by is None else ranked_by
+        self.neighbours, self.calibration, self.min_precision = (
+            neighbours,
+            calibration,
+            min_precision,
+        )
+        self.least = least_confidence(min_precision, calibration)
+        self._settings: dict[str, Any] = {
+            "shortlist": shortlist, "rerank": rerank, "confidence": confidence, "exact": exact,
+            "approximate": approximate, "neighbours": neighbours, "facing": facing,
+            "min_precision": min_precision, "calibration": calibration,
+        }  # fmt: skip
+        rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
+        self.rule = rule.fit(self.ranking)
+        self.facing = facing
+        self._mass = confidence == "mass" and not facing
+        self.confidence: Confidence = (
+            build_confidence(confidence) if isinstance(confidence, str) else confidence
+        )
+        self.places = Shortlist(index, shortlist, approximate)
+        if not exact and not len(self.places.reachable):
+            raise IndexFileError(
+                f"{index.folder} holds no photo in a place the model knows; "
+                "check that database and training photos are of one city, or pass exact=True"
+            )
+        self.shortlist = min(shortlist, len(self.places.reachable))
+        self.embedded = EmbeddedStore(self.ranking)
+        self.store: Store = store or self.embedded
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """East and north of every photo of the index.  (N, 2)."""
+        return self.index.photos.positions
+
+    @cached_property
+    def headings(self) -> Floats:
+        """Where every photo of the index looks, degrees.  (N,)."""
+        return self.index.photos.heading
+
+    @property
+    def labels(self) -> Rows:
+        """Place of every photo of the index, -1 for none.  (N,)."""
+        return self.index.labels
+
+    @property
+    def reachable(self) -> Rows:
+        """Places that a shortlist can name: with photos, and a prototype.  (C',)."""
+        return self.places.reachable
+
+    @cached_property
+    def prototypes(self) -> Floats:
+        """Prototypes of the reachable places; a copy.  (C', D)."""
+        return self.index.prototypes[self.reachable]
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of all files it answers from."""
+        return self.index.bytes + (self.ranking.bytes if self.ranking is not self.index else 0)
+
+    def reopen(self) -> "Search":
+        """This engine on the newest generation of its index; itself when that is the one it has.
+
+        Ask the new one from now on; questions under way end on the old.
+        """
+        if Manifest.read(self.index.folder).generation == self.index.manifest.generation:
+            return self
+        if self.store is not self.embedded:
+            raise SettingError(
+                "this engine asks a store of one generation of its index; fill the store with the "
+                "newest and make a new Search"
+            )
+        paired = self.ranking is not self.index
+        ranked_by = open_index(self.ranking.folder) if paired else None
+        index = open_index(self.index.folder)
+        return Search(index, self.model, ranked_by=ranked_by, **self._settings)
+
+    def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
+        """Say where a photo was taken: the k best database photos, best first."""
+        return self.hits(self.search(self.describe(photo), k), 0)
+
+    def answer(self, photo: str | bytes, k: int = 5) -> Answer:
+        """Say where a photo was taken, how sure that is, and what else it might be."""
+        began = time.perf_counter()
+        descriptor = self.describe(photo)
+        spent = (time.perf_counter() - began) * 1e3
+        answer = self.answers(descriptor, k)[0]
+        answer.elapsed_ms["extract"] = spent
+        return answer
+
+    def answers(self, descriptors: Floats, k: int = 5) -> list[Answer]:
+        """The same for queries that are already descriptors.  descriptors: (Q, D) unit."""
+        found = self.search(descriptors, k)
+        return [
+            explain(
+                self.index, found, query, self.hits(found, query), self.least, self.min_precision
+            )
+            for query in range(len(found))
+        ]
+
+    def describe(self, photo: str | bytes) -> Floats:
+        """The descriptor of one photo.  -> (1, D)."""
+        if self.model is None:
+            raise SettingError("this engine has no model; ask it with descriptors: search()")
+        pixels = picture_pixels(photo, self.model.image_size)
+        with torch.inference_mode():
+            descriptor: Floats = self.model.eval()(pixels[None]).numpy()
+        return descriptor
+
+    def hits(self, found: Hits, query: int) -> list[Hit]:
+        """The answers to one of several queries, as a person reads them."""
+        rows = found.rows[query][found.rows[query] >= 0]
+        paths, places = self.index.paths(rows), self.index.places_of(rows).tolist()
+        spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
+        return [
+            Hit(path, (east, north), float(distance), place, sure, int(row), float(cosine))
+            for path, (east, north), distance, place, row, cosine in zip(
+                paths,
+                spots,
+                found.distances[query],
+                places,
+                rows,
+                found.cosines[query],
+                strict=False,
+            )
+        ]
+
+    def search(
+        self,
+        descriptors: Floats,
+        k: int = 20,
+        *,
+        without: Sequence[Rows] | None = None,
+        progress: Progress | None = None,
+    ) -> Hits:
+        """Answer queries that are already descriptors.
+
+        descriptors: (Q, D) unit.  without: for each query, rows of the index it must not see.
+        """
+        queries = self._checked(descriptors, k)
+        if without is not None and len(without) != len(queries):
+            raise SettingError(
+                f"without= hides rows of {len(without)} queries, {len(queries)} are asked; "
+                "give an array of rows for each"
+            )
+        parts = []
+        step = _EXACT_BATCH if self.exact else _BATCH
+        for first in range(0, len(queries), step):
+            chosen = slice(first, first + step)
+            parts.append(self._search(queries[chosen], k, without[chosen] if without else None))
+            if progress:
+                progress(min(first + step, len(queries)), len(queries))
+        return join_hits(parts, k, self.shortlist)
+
+    def split(self, descriptors: Floats) -> tuple[Floats, Floats]:
+        """What finds the places and what ranks the photos; the same without `ranked_by`."""
+        return split_queries(descriptors, self.index, self.ranking)
+
+    def _search(self, queries: Floats, k: int, without: Sequence[Rows] | None) -> Hits:
+        clock = [time.perf_counter()]
+        sought, ranked = self.split(queries)
+        found = self.places.find(sought)
+        clock.append(time.perf_counter())
+        if self.exact:
+            pools = everything(self.places, self.embedded, sought, ranked)
+        else:
+            pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
+        if without is not None:
+            unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(without)]
+            pools = pools.without(np.concatenate(unseen))
+        clock.append(time.perf_counter())
+        rankings = self._rank(pools)
+        spots = self.index.spots(pools.rows)
+        best = np.append(rankings.order, 0)[pools.cuts[:-1]]  # of an empty pool, anything
+        positions = fuse_positions(pools, spots, best)
+        confidence = self._confidence(pools, rankings, spots, best)
+        clock.append(time.perf_counter())
+        spent = np.diff(clock) * 1e3 / len(queries)
+        stages = dict(zip(STAGES[1:], spent, strict=True))
+        rows, distances, cosines = rankings.best(pools, k)
+        return Hits(
+            rows,
+            distances,
+            found.places,
+            confidence,
+            tuple(pools.rows[a:b] for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)),
+            {stage: np.full(len(queries), value) for stage, value in stages.items()},
+            np.exp(self.index.scale * found.scores - found.log_total[:, None]),
+            tuple(positions),
+            cosines,
+        )
+
+    def _rank(self, pools: Pools) -> Rankings:
+        if isinstance(self.rule, Measure):
+            return self.rule.rank_all(pools)
+        return Rankings.join([self.rule.rank(pools[q]) for q in range(len(pools))], pools.cuts)
+
+    def _confidence(
+        self, pools: Pools, rankings: Rankings, spots: NDArray[np.float64], best: Rows
+    ) -> Floats:
+        """Confidence of each query, 0 where its pool is empty.  (Q,)."""
+        held = pools.sizes > 0
+        if self._mass:
+            raw = masses(pools, spots, best)
+        else:
+            raw = np.zeros(len(pools), np.float32)
+            for query in np.flatnonzero(held):
+                pool, ranking = pools[int(query)], rankings[int(query)]
+                where = spots[pools.cuts[query] : pools.cuts[query + 1]]
+                turned = self.headings[pool.rows] if self.facing else None
+                same = same_answer(int(ranking.order[0]), where, turned)
+                raw[query] = self.confidence(pool, ranking, where, same)
+        if self.calibration is not None:
+            raw = self.calibration(raw)
+        return np.where(held, raw, 0).astype(np.float32)
+
+    def _checked(self, descriptors: Floats, k: int) -> Floats:
+        if k < 1:
+            raise SettingError(f"k={k} asks for no hit; use 1 or more")
+        queries = np.ascontiguousarray(descriptors, np.float32)
+        check_queries(queries, self.index, self.ranking)
+        return queries

@@ -1,0 +1,86 @@
+"""Two indexes of one database: one finds the places of a query, the other ranks their photos.
+
+Q queries · D descriptor of the first index · E of the second
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.describe.paired import Describing
+from evenplace.errors import IndexFileError, SettingError
+from evenplace.networks.network import PlaceNetwork
+from evenplace.retrieval.build import fingerprint
+from evenplace.retrieval.layout import Index
+
+Floats = NDArray[np.float32]
+_SHARED = ("photos.arrow", "starts.npy", "removed.npy", "places.parquet")
+
+
+def check_models(model: Describing, index: Index, ranking: Index | None) -> None:
+    """Refuse an index that another network wrote."""
+    networks = [model] if isinstance(model, PlaceNetwork) else [model.classifier, model.describer]
+    indexes = [index] if ranking is None else [index, ranking]
+    if len(networks) != len(indexes):
+        raise SettingError(
+            f"a model of {len(networks)} networks cannot ask {len(indexes)} indexes; "
+            "give ranked_by= with a PairedNetwork, and only then"
+        )
+    for network, asked in zip(networks, indexes, strict=True):
+        _check_model(network, asked)
+
+
+def _check_model(network: PlaceNetwork, index: Index) -> None:
+    if fingerprint(network) != index.model:
+        raise IndexFileError(
+            f"{index.folder} was written by model {index.model}, this one is "
+            f"{fingerprint(network)}; index the database again with this model"
+        )
+
+
+def check_same_photos(index: Index, ranking: Index) -> None:
+    """Refuse two indexes whose rows are not the same photos; checksums tell without reading."""
+    if _rows(index) != _rows(ranking):
+        raise IndexFileError(
+            f"{ranking.folder} ({len(ranking)} photos) does not hold the photos of {index.folder} "
+            f"({len(index)}) in the same order; index the database again with both networks"
+        )
+
+
+def _rows(index: Index) -> list[tuple[str, str, str]]:
+    """The checksums of all that says which photo a row is: the bulk's, then the updates'."""
+    manifest = index.manifest
+    return [
+        (kind, name, entry.sha256)
+        for kind, part in (("bulk", manifest.base), ("updates", manifest.delta))
+        for path, entry in sorted(manifest.under(part or "none").items())
+        if (name := path.rpartition("/")[2]) in _SHARED
+    ]
+
+
+def split_queries(queries: Floats, index: Index, ranking: Index) -> tuple[Floats, Floats]:
+    """What each index is asked with; both are asked with all of it where they are one.
+
+    (Q, D + E) -> (Q, D), (Q, E).
+    """
+    if ranking is index:
+        return queries, queries
+    first, second = np.split(queries, [index.dim], axis=1)
+    return np.ascontiguousarray(first), np.ascontiguousarray(second)
+
+
+def check_queries(queries: Floats, index: Index, ranking: Index) -> None:
+    """Refuse queries that are not unit descriptors by the models that wrote the indexes."""
+    dims = str(index.dim) if ranking is index else f"{index.dim} and {ranking.dim}"
+    wanted = index.dim if ranking is index else index.dim + ranking.dim
+    if queries.ndim != 2 or queries.shape[1] != wanted:
+        raise SettingError(
+            f"queries have shape {queries.shape}, the index holds {dims} numbers a photo; "
+            "describe them with the model that wrote the index"
+        )
+    for part in split_queries(queries, index, ranking)[: 1 if ranking is index else 2]:
+        norms = np.linalg.norm(part, axis=1)
+        bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
+        if len(bad):
+            raise SettingError(
+                f"query {bad[0]} has length {norms[bad[0]]:.3g}; queries must have unit length"
+            )

@@ -1,0 +1,166 @@
+"""How finely to look for places, measured against the exact pass on queries made of the database.
+
+C places with photos · D descriptor · Q made-up queries · n shortlisted places
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.retrieval.coarse import (
+    FEWEST,
+    SHORTLIST,
+    Coarse,
+    Found,
+    fit_coarse,
+    log_sum,
+)
+from evenplace.retrieval.rows import compare_held, dots
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+QUERIES = 512
+TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
+_ROOM = 1.5  # queries to come are not these
+_AXES = (64, 128, 256)
+_MOST = 1024  # places worth refining
+_BLOCK = 8192
+
+
+def build_coarse(
+    prototypes: Floats, places: Rows, queries: Floats, scale: float, seed: int = 0
+) -> Coarse | None:
+    """Codes with as few axes as keep the exact shortlist; None when the exact pass does better.
+
+    That is so for few places, without faiss, and for prototypes no few axes describe.
+    """
+    try:
+        import faiss  # noqa: F401
+    except ImportError:
+        return None
+    if len(places) < FEWEST:
+        return None
+    truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
+    for axes in _AXES:
+        coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
+        tuned = tune(coarse, prototypes, queries, truth, scale)
+        if tuned is not None:
+            return tuned
+    return None
+
+
+def made_up_queries(
+    descriptors: NDArray[Any], starts: Rows, generator: np.random.Generator, count: int = QUERIES
+) -> Floats:
+    """Photos moved by what parts two other photos of one place: as far off as queries are.
+
+        q = z_i + z_a - z_b, to unit length;   a, b of one place
+
+    Where no place has two photos, the photos themselves.  -> (Q, D).
+    """
+    sizes = np.diff(starts)
+    held = descriptors[np.sort(generator.integers(starts[-1], size=count))].astype(np.float32)
+    several = np.flatnonzero(sizes > 1)
+    if len(several):
+        places = generator.choice(several, count)
+        first = generator.integers(sizes[places])
+        second = (first + 1 + generator.integers(sizes[places] - 1)) % sizes[places]
+        for at, sign in ((first, 1), (second, -1)):
+            held = held + sign * descriptors[starts[places] + at].astype(np.float32)
+    made: Floats = held / np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
+    return made
+
+
+def exact_pass(
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    n: int = SHORTLIST,
+    *,
+    multiply: Callable[[Floats, Floats], Floats] = dots,
+) -> Found:
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
+
+    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
+    """
+    n = min(n, len(places))
+    best: Floats = np.empty((len(queries), 0), np.float32)
+    which: Rows = np.empty((len(queries), 0), np.int64)
+    total = np.full(len(queries), -np.inf, np.float32)
+    for at in range(0, len(places), _BLOCK):
+        part = places[at : at + _BLOCK]
+        every = part[-1] - part[0] + 1 == len(part)
+        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
+        scores = multiply(queries, rows)  # (Q, block)
+        total = np.logaddexp(total, log_sum(scores, scale))
+        best = np.concatenate([best, scores], axis=1)
+        which = np.concatenate([which, np.broadcast_to(part, scores.shape)], axis=1)
+        if best.shape[1] > n:
+            top = np.argpartition(-best, n - 1, axis=1)[:, :n]
+            best = np.take_along_axis(best, top, axis=1)
+            which = np.take_along_axis(which, top, axis=1)
+    order = np.lexsort((which, -best))
+    which, best = np.take_along_axis(which, order, axis=1), np.take_along_axis(best, order, axis=1)
+    return Found(which, best, total)
+
+
+def multiplied(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = (torch.from_numpy(queries) @ torch.from_numpy(rows).T).numpy()
+    return products
+
+
+def tune(
+    coarse: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
+) -> Coarse | None:
+    """Refine as few places as keep the exact shortlist; None when too many would be needed."""
+    _, ranked = coarse.codes.search(queries @ coarse.axes, min(_MOST, len(coarse.members)))
+    found = coarse.members[ranked]  # best first
+    ranks = [_ranks(a, b) for a, b in zip(found, truth.places, strict=True)]
+    refine = _enough(np.concatenate(ranks))
+    if refine > found.shape[1]:
+        return None
+    tuned = replace(coarse, tuning=replace(coarse.tuning, refine=max(refine, 64)))
+    return _weigh(tuned, prototypes, queries, truth, scale)
+
+
+def _ranks(found: Rows, wanted: Rows) -> Rows:
+    """Rank of each wanted place among those found; beyond the last where it is missing."""
+    order = np.argsort(found)
+    at = order[np.minimum(np.searchsorted(found, wanted, sorter=order), len(found) - 1)]
+    return np.where(found[at] == wanted, at, len(found))
+
+
+def _enough(ranks: Rows) -> int:
+    """So many that only the target share lies beyond, with room to spare."""
+    allowed = int(TARGET * ranks.size)
+    return int(np.ceil(_ROOM * (np.sort(ranks)[-1 - allowed] + 1)))
+
+
+def _weigh(
+    tuned: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
+) -> Coarse:
+    """Measure what is lost, and correct the estimated part of the posterior."""
+    found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
+    kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
+    reduced, n = queries @ tuned.axes, truth.places.shape[1]
+    exact = compare_held(prototypes, queries, tuned.candidates(reduced, n))
+    summed = log_sum(exact, scale)
+    rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.min(axis=1), scale)
+    gains = np.linspace(-2, 2, 81)
+    errors = np.percentile(
+        np.abs(np.logaddexp(summed, rest + gains[:, None]) - truth.log_total), 95, axis=1
+    )  # (gains,)
+    at = int(np.argmin(errors))
+    measured = replace(
+        tuned.tuning,
+        lost=float(1 - np.mean(kept)),
+        far=float(gains[at]),
+        doubt=float(errors[at]),
+    )
+    return replace(tuned, tuning=measured)

@@ -1,0 +1,38 @@
+"""What starts at random in a network is the seed's, whatever the process did before."""
+
+import torch
+
+from evenplace.networks.methods import build_model
+from evenplace.networks.network import NetworkSpec, build_network
+
+SPEC = NetworkSpec(image_size=32, dim=8)
+
+
+def first_values(seed: int) -> torch.Tensor:
+    weight = build_network(SPEC, seed=seed).projection.weight
+    assert isinstance(weight, torch.Tensor)
+    return weight.detach()
+
+
+def test_a_seed_gives_the_same_network_after_any_other_draw() -> None:
+    first = first_values(3)
+    torch.rand(5)
+    assert torch.equal(first_values(3), first)
+    assert not torch.equal(first_values(4), first)
+
+
+def test_building_leaves_other_dice_alone() -> None:
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    first_values(0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_named_system_is_random_by_its_seed() -> None:
+    one, same, other = (
+        build_model("cosplace", "resnet18", weights=None, seed=seed).state_dict()
+        for seed in (0, 0, 1)
+    )
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)

@@ -1,0 +1,118 @@
+"""A confidence becomes a probability, and a wanted precision a threshold."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evenplace.errors import RunError, SettingError
+from evenplace.retrieval.calibration import Rehearsal, fit_calibration
+from tests.drawn import rehearsed
+
+
+def drawn(count: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Log odds and whether each was right, by a curve of its own."""
+    generator = np.random.default_rng(seed)
+    raw = generator.normal(1, 2, count).astype(np.float32)
+    chance = 1 / (1 + np.exp(-(1.5 * raw - 1)))
+    return raw, generator.random(count) < chance
+
+
+def test_probabilities_are_what_they_say() -> None:
+    curve = fit_calibration(*drawn(5000, 0))
+    raw, right = drawn(5000, 1)
+    sure = curve(raw)
+    for low in (0.1, 0.3, 0.5, 0.7, 0.9):
+        bin_ = (sure >= low) & (sure < low + 0.1)
+        assert right[bin_].mean() == pytest.approx(sure[bin_].mean(), abs=0.08)
+
+
+@pytest.mark.parametrize("wanted", [0.8, 0.9, 0.95])
+def test_the_wanted_precision_is_delivered_on_new_queries(wanted: float) -> None:
+    delivered = []
+    for seed in range(20):
+        curve = fit_calibration(*drawn(1500, seed))
+        raw, right = drawn(2000, 100 + seed)
+        kept = curve(raw) >= curve.threshold(wanted)
+        assert kept.sum() > 20
+        delivered.append(right[kept].mean())
+    assert np.mean(delivered) >= wanted
+    assert np.quantile(delivered, 0.1) >= wanted - 0.015
+
+
+def test_more_precision_answers_less() -> None:
+    raw, right = drawn(800, 3)
+    curve = fit_calibration(raw, right)
+    counts = [(curve(raw) >= curve.threshold(p)).sum() for p in (0.8, 0.9, 0.95)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[-1] > 0
+
+
+def test_the_curve_rises_and_keeps_the_order() -> None:
+    raw, right = drawn(300, 4)
+    curve = fit_calibration(raw, right)
+    assert (np.diff(curve(np.sort(raw))) >= 0).all()
+    assert ((curve(raw) >= 0) & (curve(raw) <= 1)).all()
+
+
+def test_a_confidence_that_misleads_is_flattened_to_the_share_of_right_answers() -> None:
+    raw, right = drawn(500, 5)
+    curve = fit_calibration(-raw, right)
+    assert curve(raw) == pytest.approx(np.full(500, right.mean()), abs=0.01)
+
+
+def test_lucky_answers_promise_nothing() -> None:
+    curve = fit_calibration(np.arange(5, dtype=np.float32), np.ones(5, bool))
+    assert curve.threshold(0.95) > 1
+
+
+def test_equal_confidences_are_kept_or_left_together() -> None:
+    raw = np.array([1.0] * 30 + [0.0] * 30, np.float32)
+    right = np.array([True] * 30 + [False] * 30)
+    curve = fit_calibration(raw, right)
+    assert ((curve(raw) >= curve.threshold(0.9)) == right).all()
+
+
+def test_ties_at_the_threshold_count_their_wrong_answers() -> None:
+    raw = np.ones(200, np.float32)
+    right = np.arange(200) < 190  # all tie, 95 % right: 97 % can't be had by luck of the order
+    assert fit_calibration(raw, right).threshold(0.97) > 1
+
+
+@pytest.mark.parametrize("precision", [0.0, 1.0, 95.0])
+def test_a_precision_outside_0_to_1_is_refused(precision: float) -> None:
+    with pytest.raises(SettingError, match="between 0 and 1"):
+        fit_calibration(*drawn(50, 6)).threshold(precision)
+
+
+def test_nothing_to_learn_from_is_refused() -> None:
+    with pytest.raises(SettingError, match="too few to calibrate"):
+        fit_calibration(np.empty(0, np.float32), np.empty(0, bool))
+
+
+def test_a_rehearsal_is_read_as_it_was_written(tmp_path: Path) -> None:
+    answers = rehearsed(*drawn(100, 7), "fused", "evidence")
+    answers.write(tmp_path / "calibration.json")
+    again = Rehearsal.read(tmp_path / "calibration.json")
+    assert again == answers
+    assert again.fits("fused", "evidence")
+    assert not again.fits("l2", "evidence")
+
+
+def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
+    sure = tuple(np.linspace(0, 1, 60).tolist())
+    turned = tuple(np.linspace(1, 2, 60).tolist())
+    metres, degrees = (5.0,) * 20 + (20.0,) * 20 + (300.0,) * 20, (0.0, 90.0) * 30
+    answers = Rehearsal(sure, turned, metres, degrees, "fused", "evidence")
+    assert sum(answers.calibrate().right) == 40
+    assert sum(answers.calibrate(10.0).right) == 20
+    assert sum(answers.calibrate(10.0, 45.0).right) == 10
+    assert answers.calibrate(heading=45.0).centre == pytest.approx(np.mean(turned), abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "calibration.json").write_text(text)
+    with pytest.raises(RunError, match=r"no rehearsal .*train the run again"):
+        Rehearsal.read(tmp_path / "calibration.json")

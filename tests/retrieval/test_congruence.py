@@ -1,0 +1,193 @@
+"""Two ways to the same answer: stores, precisions, shortlists, threads."""
+
+import threading
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evenplace.errors import IndexFileError, SettingError
+from evenplace.places import Grid
+from evenplace.retrieval import (
+    Index,
+    Search,
+    add_photos,
+    compact_index,
+    index_descriptors,
+    open_index,
+    remove_photos,
+)
+from evenplace.retrieval.baselines import FaissSearch
+from evenplace.retrieval.confidence import mass
+from evenplace.retrieval.sources import read_descriptors
+from evenplace.retrieval.stores import EmbeddedStore
+from tests.drawn import photos_at, unit
+
+Floats = NDArray[np.float32]
+
+
+def street(count: int, dim: int = 32, seed: int = 0) -> tuple[Floats, NDArray[np.float64]]:
+    """Photos along a street, alike when near."""
+    rng = np.random.default_rng(seed)
+    spots = np.stack([np.sort(rng.uniform(0, count * 2, count)), rng.uniform(0, 20, count)], axis=1)
+    waves = rng.normal(0, 0.02, (dim, 1))
+    rows = np.cos(spots[:, :1] @ waves.T + rng.uniform(0, 6, dim)) + 0.1 * rng.normal(
+        size=(count, dim)
+    )
+    vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return vectors.astype(np.float32), spots
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    vectors, spots = street(400)
+    photos = photos_at(spots)
+    folder = tmp_path_factory.mktemp("street") / "index"
+    return index_descriptors(vectors, photos, Grid(20).partition(photos), folder)
+
+
+def queries(count: int = 40) -> Floats:
+    vectors, _ = street(400)
+    rows = vectors[:: 400 // count][:count] + 0.05 * np.random.default_rng(1).normal(
+        size=(count, 32)
+    )
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+@pytest.mark.parametrize("rule", ["l2", "fused", "kde", "cfd"])
+def test_all_places_equal_the_exact_search(index: Index, rule: str) -> None:
+    mixed = Search(index, shortlist=10_000, rerank=rule).search(queries(), 10)
+    exact = Search(index, exact=True, rerank=rule).search(queries(), 10)
+    np.testing.assert_array_equal(mixed.rows, exact.rows)
+    np.testing.assert_allclose(mixed.distances, exact.distances, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(mixed.confidence, exact.confidence, atol=1e-5)
+
+
+def test_mass_of_a_batch_is_mass_of_each(index: Index) -> None:
+    engine = Search(index, rerank="fused")
+    plain = Search(index, rerank="fused", confidence=mass)
+    np.testing.assert_allclose(
+        engine.search(queries(), 3).confidence, plain.search(queries(), 3).confidence, atol=1e-5
+    )
+
+
+def test_half_precision_keeps_the_order(index: Index) -> None:
+    vectors, _ = street(400)
+    order = [int(path[6:10]) for path in index.photos.paths]
+    whole = queries() @ vectors[order].T
+    rows, cosines = EmbeddedStore(index).nearest(queries(), 10)
+    np.testing.assert_allclose(cosines, np.take_along_axis(whole, rows, axis=1), atol=1e-3)
+    best = -np.sort(-whole, axis=1)[:, :10]
+    np.testing.assert_allclose(cosines, best, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf", "hnsw"])
+def test_faiss_baselines_agree_with_the_exact_search(index: Index, kind: str) -> None:
+    exact = Search(index, exact=True).search(queries(), 5)
+    found = FaissSearch(index, kind, probes=80).search(queries(), 5)
+    assert (found.rows[:, 0] == exact.rows[:, 0]).mean() >= (1.0 if kind == "flat" else 0.9)
+    np.testing.assert_allclose(found.distances[:, 0], exact.distances[:, 0], atol=2e-2)
+
+
+def test_an_unknown_baseline_is_refused(index: Index) -> None:
+    with pytest.raises(SettingError, match="known: flat, hnsw, ivf"):
+        FaissSearch(index, "annoy")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_milvus_answers_as_the_embedded_store(index: Index, tmp_path: Path) -> None:
+    from evenplace.retrieval.milvus import MilvusStore
+
+    store = MilvusStore.fill(index, str(tmp_path / "milvus.db"))
+    for rule in ("l2", "fused", "kde"):
+        ours = Search(index, rerank=rule).search(queries(12), 10)
+        theirs = Search(index, rerank=rule, store=store).search(queries(12), 10)
+        np.testing.assert_allclose(theirs.distances, ours.distances, atol=1e-3)
+        assert (theirs.rows == ours.rows).mean() > 0.98  # float32 breaks ties of float16
+        np.testing.assert_allclose(theirs.confidence, ours.confidence, atol=1e-3)
+    rows, cosines = store.nearest(queries(12), 5)
+    own_rows, own = EmbeddedStore(index).nearest(queries(12), 5)
+    np.testing.assert_allclose(cosines, own, atol=1e-3)
+    assert (rows == own_rows).mean() > 0.98
+    with pytest.raises(IndexFileError, match="no collection"):
+        MilvusStore(index, str(tmp_path / "milvus.db"), name="other")
+
+
+def test_neighbouring_cells_join_the_pool(index: Index) -> None:
+    plain = Search(index, shortlist=2).search(queries(), 5)
+    wider = Search(index, shortlist=2, neighbours=45).search(queries(), 5)
+    for before, after, listed in zip(plain.pools, wider.pools, plain.shortlist, strict=True):
+        centres = index.places.centres
+        away = np.hypot(*(centres - centres[listed[0]]).T)
+        around = np.flatnonzero((away <= 45) | np.isin(np.arange(len(centres)), listed))
+        assert set(before) <= set(after)
+        assert set(after) == set(np.flatnonzero(np.isin(index.labels, around)))
+    np.testing.assert_array_equal(plain.shortlist, wider.shortlist)
+
+
+def test_foreign_files_make_the_same_index(index: Index, tmp_path: Path) -> None:
+    vectors, spots = street(400)
+    photos = photos_at(spots)
+    np.save(tmp_path / "d.npy", vectors)
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        for path, row in zip(photos.paths, vectors, strict=True):
+            file.create_group(path).create_dataset("global_descriptor", data=row)
+    for name in ("d.npy", "d.h5"):
+        source = read_descriptors(tmp_path / name, photos)
+        built = index_descriptors(source, photos, Grid(20).partition(photos), tmp_path / name[-2:])
+        np.testing.assert_array_equal(built.descriptors, index.descriptors)
+        np.testing.assert_array_equal(built.prototypes, index.prototypes)
+
+
+def test_files_that_are_no_descriptors_are_refused(tmp_path: Path) -> None:
+    _, spots = street(4)
+    (tmp_path / "d.txt").write_text("1 2 3")
+    (tmp_path / "d.npy").write_bytes(b"not an array")
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_group("other.jpg")
+    for name, words in (
+        ("d.txt", "neither"), ("d.npy", "cannot be read"), ("none.npy", "does not exist"),
+        ("d.h5", "no global_descriptor for"),
+    ):  # fmt: skip
+        with pytest.raises(IndexFileError, match=words):
+            read_descriptors(tmp_path / name, photos_at(spots))
+
+
+def test_threads_get_right_answers_while_the_index_changes(tmp_path: Path) -> None:
+    """8 threads, a writer that adds, removes and compacts: nothing wrong, missing or double."""
+    vectors, spots = street(300)
+    photos = photos_at(spots)
+    folder = tmp_path / "index"
+    engines = [Search(index_descriptors(vectors, photos, Grid(20).partition(photos), folder))]
+    names, wrong, done = photos.paths, [], []
+
+    def ask(worker: int) -> None:
+        for number in range(worker, 300, 8):
+            engine = engines[-1]
+            found = engine.hits(engine.search(vectors[number][None], 10), 0)
+            paths = [hit.path for hit in found]
+            if names[number] != paths[0] or len(set(paths)) != 10:
+                wrong.append((names[number], paths))
+            done.append(number)
+
+    threads = [threading.Thread(target=ask, args=(worker,)) for worker in range(8)]
+    for thread in threads:
+        thread.start()
+    more, places = unit(20, 32, 5), photos_at(np.random.default_rng(2).uniform(0, 600, (20, 2)))
+    renamed = places.table.set_column(0, "path", [[f"more-{i}.jpg" for i in range(20)]])
+    extra = type(places)(renamed.cast(places.table.schema))
+    for _ in range(3):
+        add_photos(folder, more, extra)
+        engines.append(engines[-1].reopen())
+        remove_photos(folder, extra.paths)
+        engines.append(engines[-1].reopen())
+        compact_index(folder)
+        engines.append(engines[-1].reopen())
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == list(range(300))
+    assert wrong == []
+    assert open_index(folder).manifest.generation == 10

@@ -1,0 +1,310 @@
+"""Updates: what is added is found, what is removed is not, and nothing else changes."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evenplace.errors import IndexFileError, PhotoError
+from evenplace.photos import Photos
+from evenplace.places import Grid
+from evenplace.retrieval import (
+    Index,
+    Search,
+    add_photos,
+    compact_index,
+    index_descriptors,
+    open_index,
+    remove_photos,
+    replace_photos,
+    verify_index,
+)
+from evenplace.retrieval.manifest import writing
+from evenplace.retrieval.rerank import Fused
+from tests.drawn import EAST, NORTH, ZONE, unit
+
+Floats = NDArray[np.float32]
+
+
+def named(spots: NDArray[np.float64], names: list[str], zone: int = ZONE) -> Photos:
+    return Photos.from_arrays(
+        east=EAST + spots[:, 0], north=NORTH + spots[:, 1], zone=zone, path=names
+    )
+
+
+def drawn(count: int, seed: int) -> tuple[Floats, Photos]:
+    """Photos in a square of 300 m, alike within a cell."""
+    rng = np.random.default_rng(seed)
+    spots = rng.uniform(0, 300, (count, 2))
+    cells = (spots // 20).astype(int)
+    rows = np.stack([np.random.default_rng(tuple(cell)).normal(size=24) for cell in cells])
+    rows += 0.5 * rng.normal(size=rows.shape)
+    vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return vectors.astype(np.float32), named(spots, [f"{seed}-{i}.jpg" for i in range(count)])
+
+
+def queries(count: int = 30) -> Floats:
+    return unit(count, 24, 99)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    vectors, photos = drawn(120, 1)
+    index_descriptors(vectors, photos, Grid(20).partition(photos), tmp_path / "i", scale=30.0)
+    return tmp_path / "i"
+
+
+def answers(index: Index, **settings: object) -> list[list[str]]:
+    engine = Search(index, **settings)  # type: ignore[arg-type]
+    found = engine.search(queries(), 8)
+    return [[hit.path for hit in engine.hits(found, q)] for q in range(len(found))]
+
+
+def rebuilt(parts: list[tuple[Floats, Photos]], gone: set[str], out: Path) -> Index:
+    """The same photos indexed from scratch."""
+    from evenplace.photos.table import join_photos
+
+    photos, vectors = join_photos([p for _, p in parts]), np.concatenate([v for v, _ in parts])
+    keep = np.array([path not in gone for path in photos.paths])
+    photos, vectors = photos[keep], vectors[keep]
+    return index_descriptors(vectors, photos, Grid(20).partition(photos), out, scale=30.0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"exact": True}, {"rerank": "kde"}, {"rerank": "cfd"}])
+def test_an_updated_index_answers_like_one_built_from_scratch(
+    folder: Path, tmp_path: Path, settings: dict[str, object]
+) -> None:
+    more, again = drawn(60, 2), drawn(120, 1)
+    add_photos(folder, *more)
+    gone = {f"1-{i}.jpg" for i in range(0, 120, 3)} | {"2-5.jpg"}
+    updated = remove_photos(folder, gone)
+    scratch = rebuilt([again, more], gone, tmp_path / "scratch")
+    assert len(updated) == len(scratch) == 120 + 60 - len(gone)
+    expected = answers(scratch, shortlist=10_000, **settings)
+    assert answers(updated, shortlist=10_000, **settings) == expected
+    compacted = compact_index(folder)
+    assert compacted.delta is None
+    assert answers(compacted, shortlist=10_000, **settings) == expected
+
+
+def test_compacting_gives_the_files_of_a_fresh_index(folder: Path, tmp_path: Path) -> None:
+    more = drawn(60, 2)
+    add_photos(folder, *more)
+    compacted = compact_index(folder)
+    scratch = rebuilt([drawn(120, 1), more], set(), tmp_path / "scratch")
+    order = np.argsort(compacted.photos.paths)
+    other = np.argsort(scratch.photos.paths)
+    np.testing.assert_allclose(compacted.descriptors[order], scratch.descriptors[other], atol=1e-3)
+    np.testing.assert_array_equal(compacted.labels[order], scratch.labels[other])
+    np.testing.assert_allclose(compacted.prototypes, scratch.prototypes, atol=1e-3)
+    np.testing.assert_allclose(compacted.impostors[order], scratch.impostors[other], atol=2e-3)
+
+
+def test_a_new_cell_is_a_place_at_once(folder: Path) -> None:
+    vector = unit(1, 24, 7)
+    updated = add_photos(folder, vector, named(np.array([[-510.0, 410.0]]), ["new.jpg"]))
+    engine = Search(updated, shortlist=3)
+    hit = engine.hits(engine.search(vector, 1), 0)[0]
+    assert hit.path == "new.jpg"
+    assert updated.places.centres[hit.place].tolist() == [EAST - 510, NORTH + 410]
+    assert updated.sizes[hit.place] == 1
+    np.testing.assert_allclose(updated.prototypes[hit.place], vector[0], atol=1e-3)
+    where = updated.places.locate(named(np.array([[-510.0, 410.0], [5.0, 5.0]]), ["a", "b"]))
+    assert where[0] == hit.place
+    np.testing.assert_array_equal(updated.labels, updated.places.locate(updated.photos))
+
+
+def test_a_replaced_photo_is_found_by_its_new_looks_only(folder: Path) -> None:
+    before = open_index(folder)
+    path = before.photos.paths[17]
+    vector = unit(1, 24, 8)
+    updated = replace_photos(folder, vector, named(np.array([[10.0, 10.0]]), [path]))
+    assert len(updated) == len(before)
+    assert updated.photos.paths.count(path) == 1
+    found = Search(updated, exact=True).search(vector, 1)
+    assert updated.paths(found.rows[0]) == [path]
+    assert found.distances[0, 0] < 0.05
+
+
+def test_readers_keep_their_generation(folder: Path) -> None:
+    reader = Search(open_index(folder), shortlist=10_000)
+    before = reader.search(queries(), 8)
+    add_photos(folder, *drawn(60, 2))
+    remove_photos(folder, [f"1-{i}.jpg" for i in range(50)])
+    compact_index(folder)
+    after = reader.search(queries(), 8)
+    np.testing.assert_array_equal(before.rows, after.rows)
+    newer = reader.reopen()
+    assert newer is not reader
+    assert len(newer.index) == 130
+    assert newer.reopen() is newer
+
+
+def test_a_reopened_engine_does_not_change_the_rule_of_the_old_one(folder: Path) -> None:
+    reader = Search(open_index(folder), rerank=Fused(), shortlist=10_000)
+    before = reader.search(queries(), 8)
+    remove_photos(folder, [f"1-{i}.jpg" for i in range(60)])
+    newer = reader.reopen()
+    assert newer.rule is not reader.rule
+    after = reader.search(queries(), 8)
+    np.testing.assert_array_equal(before.distances, after.distances)
+
+
+def test_a_place_can_be_emptied_and_filled_again(folder: Path) -> None:
+    index = open_index(folder)
+    place = int(index.sizes.argmax())
+    rows, _ = index.rows_of(np.array([place]))
+    emptied = remove_photos(folder, index.paths(rows))
+    assert emptied.sizes[place] == 0
+    assert place not in Search(emptied, shortlist=10_000).reachable
+    filled = add_photos(folder, index.vectors(rows[:1]), index.photos[rows[:1]])
+    assert filled.sizes[place] == 1
+    assert place in Search(filled, shortlist=10_000).reachable
+
+
+def test_mistakes_change_nothing(folder: Path) -> None:
+    vectors, photos = drawn(120, 1)
+    with pytest.raises(PhotoError, match=r"1-0\.jpg is in the index already"):
+        add_photos(folder, vectors[:3], photos[:3])
+    with pytest.raises(PhotoError, match=r"nobody\.jpg is not in"):
+        remove_photos(folder, ["nobody.jpg"])
+    with pytest.raises(IndexFileError, match="written by model foreign"):
+        add_photos(folder, *drawn(3, 5), model="another")
+    with pytest.raises(IndexFileError, match="24 numbers"):
+        add_photos(folder, unit(3, 8, 0), drawn(3, 5)[1])
+    with pytest.raises(IndexFileError, match="unit length"):
+        add_photos(folder, np.full((3, 24), np.nan, np.float32), drawn(3, 5)[1])
+    with pytest.raises(PhotoError, match="zone"):
+        add_photos(folder, unit(1, 24, 0), named(np.zeros((1, 2)), ["far.jpg"], zone=33))
+    with pytest.raises(PhotoError, match="occurs twice"):
+        add_photos(folder, unit(2, 24, 0), named(np.zeros((2, 2)), ["a.jpg", "a.jpg"]))
+    assert open_index(folder).manifest.generation == 1
+    verify_index(folder)
+
+
+def test_two_writers_are_refused(folder: Path) -> None:
+    with writing(folder), pytest.raises(IndexFileError, match=rf"process {os.getpid()}"):
+        add_photos(folder, *drawn(3, 5))
+    assert len(add_photos(folder, *drawn(3, 5))) == 123
+
+
+def _update_for_ever(folder: str, ready: str) -> None:
+    Path(ready).touch()
+    for seed in range(10, 10_000):
+        vectors, photos = drawn(40, seed)
+        add_photos(folder, vectors, photos)
+        if seed % 3 == 0:
+            compact_index(folder)
+        remove_photos(folder, photos.paths)
+
+
+def test_a_killed_writer_leaves_the_last_good_index(folder: Path, tmp_path: Path) -> None:
+    """kill -9 at twelve moments of updates and compactions."""
+    context = multiprocessing.get_context("fork")
+    for moment in range(12):
+        ready = tmp_path / f"ready-{moment}"
+        writer = context.Process(target=_update_for_ever, args=(str(folder), str(ready)))
+        writer.start()
+        while not ready.exists():
+            time.sleep(0.001)
+        time.sleep(0.011 * moment + 0.004)
+        os.kill(writer.pid or 0, signal.SIGKILL)
+        writer.join()
+        verify_index(folder)
+        index = open_index(folder)
+        assert {f"1-{i}.jpg" for i in range(120)} <= set(index.photos.paths)
+        assert len(index) in (120, 160)
+        assert all(len(hits) == 8 for hits in answers(index, shortlist=10_000))
+        extra = [path for path in index.photos.paths if not path.startswith("1-")]
+        if extra:
+            remove_photos(folder, extra)  # the next writer starts from what it finds
+
+
+def _build_and_die(folder: str, moment: int) -> None:
+    """Build an index and kill -9 this very process when it touches the folder's files again.
+
+    moment: how many times it may.  Python reports every open, rename, removal and new folder.
+    """
+    left = [moment]
+
+    def touched(event: str, args: tuple[object, ...]) -> None:
+        if event in ("open", "os.rename", "os.mkdir", "os.remove", "shutil.rmtree"):
+            left[0] -= str(args[0]).startswith(folder)
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    vectors, photos = drawn(200, 1)
+    places = Grid(20).partition(photos)
+    sys.addaudithook(touched)
+    index_descriptors(vectors, photos, places, folder)
+    os._exit(0)
+
+
+def test_a_build_killed_at_any_moment_leaves_no_index_or_a_whole_one(tmp_path: Path) -> None:
+    """kill -9 at every single touch of the disk, of a first build and of one over it."""
+    context = multiprocessing.get_context("fork")
+    folder, moments, seen = tmp_path / "i", 0, []
+    while True:
+        builder = context.Process(target=_build_and_die, args=(str(folder), moments))
+        builder.start()
+        builder.join()
+        if (folder / "manifest.json").exists():
+            verify_index(folder)
+            assert len(open_index(folder)) == 200
+            seen.append(open_index(folder).manifest.generation)
+        else:
+            seen.append(0)
+        if builder.exitcode == 0:
+            break
+        assert builder.exitcode == -signal.SIGKILL
+        moments += 1
+    assert moments > 20, "the build must touch its files, or nothing was tested"
+    assert seen[0] == 0, "killed before its manifest, a build leaves no index"
+    assert seen == sorted(seen)
+    assert seen[-1] >= 2, "killed after its manifest, a build has replaced the old index"
+
+
+@pytest.mark.slow
+def test_no_space_left_is_a_sentence(folder: Path) -> None:
+    """A file-size limit stands for the full disk: a write fails half way."""
+    script = textwrap.dedent("""
+        import resource, sys
+        from tests.retrieval.test_update import drawn
+        from evenplace.errors import IndexFileError
+        from evenplace.retrieval import add_photos
+        vectors, photos = drawn(4000, 3)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        try:
+            add_photos(sys.argv[1], vectors, photos)
+        except IndexFileError as error:
+            print(error)
+    """)
+    said = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        capture_output=True, text=True, cwd=Path(__file__).parents[2], check=True,
+    )  # fmt: skip
+    assert "last good index is untouched" in said.stdout
+    assert "Traceback" not in said.stderr
+    verify_index(folder)
+    assert len(open_index(folder)) == 120
+    assert not list(folder.glob("delta-*"))
+
+
+def test_a_read_only_disk_is_read_and_not_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(IndexFileError, match="Read-only file system"):
+        add_photos(folder, *drawn(3, 5))
+    assert all(len(hits) == 8 for hits in answers(open_index(folder)))

@@ -1,0 +1,183 @@
+"""What held-out photos teach a run, on a town of coloured cells."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenplace.errors import RunError, SettingError
+from evenplace.photos import Photos, read_photos
+from evenplace.places import Grid
+from evenplace.retrieval import index_descriptors
+from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.rerank import Fused
+from evenplace.run.run import (
+    evaluate_run,
+    index_run,
+    judge_abstention,
+    open_engine,
+    train_run,
+)
+from evenplace.run.tune import Fold, deal, on_other_days, read_fused
+from evenplace.training.recipe import Recipe, read_recipe
+from tests.drawn import draw_photos, photos_at
+
+
+def recipe(**search: object) -> Recipe:
+    small = read_recipe("dapr-m").changed(["epochs=2", "image_size=64", "batch=16", "dim=16"])
+    return replace(small, search=replace(small.search, folds=3, **search))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    folder = tmp_path_factory.mktemp("town")
+    spots = np.random.default_rng(0).uniform(0, 100, (120, 2))
+    draw_photos(folder, spots)
+    return read_photos(folder)
+
+
+@pytest.fixture(scope="module")
+def run(town: Photos, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "tuned"
+    train_run(folder, town, recipe())
+    index_run(folder, town)
+    return folder
+
+
+def test_folds_hold_every_photo_out_once_and_spots_together() -> None:
+    photos = photos_at(np.repeat(np.arange(14.0).reshape(7, 2), 2, axis=0))
+    folds = list(deal(photos, 3, seed=0))
+    assert sorted(np.concatenate(folds).tolist()) == list(range(14))
+    assert all(len(rows) % 2 == 0 for rows in folds)
+
+
+def test_a_run_that_starts_at_random_is_its_seed_s_alone(town: Photos, tmp_path: Path) -> None:
+    base = read_recipe("cosface").changed(["epochs=1", "image_size=64", "batch=16", "dim=16"])
+    logs = []
+    for number, seed in enumerate((0, 0, 1)):
+        torch.manual_seed(number)
+        folder = tmp_path / str(number)
+        train_run(folder, town, base.changed([f"seed={seed}"]), cache_folder=tmp_path / "cache")
+        logs.append(json.loads((folder / "log.jsonl").read_text())["loss"])
+    assert logs[0] == logs[1] != logs[2]
+
+
+def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
+    run: Path, town: Photos
+) -> None:
+    answers = Rehearsal.read(run / "calibration.json")
+    curve = answers.calibrate()
+    assert len(curve.right) == len(town)
+    assert 0 < sum(curve.right) <= len(town)
+    assert sum(answers.calibrate(radius=5.0).right) < sum(curve.right)
+    assert read_fused(run / "fused.json").scale != Fused().scale
+    assert not (run / "folds").exists()
+
+
+def test_an_engine_uses_what_was_learned(run: Path) -> None:
+    engine, learned = open_engine(run), read_fused(run / "fused.json")
+    assert isinstance(engine.rule, Fused)
+    assert engine.rule.scale == learned.scale
+    answers = Rehearsal.read(run / "calibration.json")
+    assert engine.calibration == answers.calibrate()
+    assert not engine.facing
+    strict = open_engine(run, radius=10.0, heading=30.0)
+    assert strict.calibration == answers.calibrate(10.0, 30.0)
+    assert strict.facing
+
+
+def test_a_calibration_is_left_out_where_it_does_not_hold(run: Path) -> None:
+    assert open_engine(run, rerank="l2").calibration is None
+    assert open_engine(run, confidence="mass").calibration is None
+
+
+def test_confidence_of_answers_is_a_probability(run: Path, town: Photos) -> None:
+    scores = evaluate_run(run, town[np.arange(20)], out=run.parent)
+    sure = scores.predictions.confidence
+    assert ((sure >= 0) & (sure <= 1)).all()
+    assert len(np.unique(sure)) > 1
+
+
+def test_training_again_does_not_tune_again(run: Path, town: Photos) -> None:
+    before = (run / "calibration.json").stat().st_mtime_ns
+    train_run(run, town, recipe())
+    assert (run / "calibration.json").stat().st_mtime_ns == before
+
+
+def test_photos_of_the_training_are_indexed_without_reading_them_again(
+    run: Path, town: Photos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = open_engine(run).index
+    again = tmp_path / "run"
+    shutil.copytree(run, again, ignore=shutil.ignore_patterns("cache", "index"))
+    anew = index_run(again, town)
+    assert read.paths(np.arange(len(read))) == anew.paths(np.arange(len(anew)))
+    np.testing.assert_allclose(read.descriptors, anew.descriptors, atol=3e-3)
+    monkeypatch.setattr("evenplace.run.run.describe_run", None)
+    index_run(run, town[np.arange(30)])
+    with pytest.raises(TypeError):
+        index_run(again, town)
+    index_run(run, town)
+
+
+def test_a_damaged_score_is_named(tmp_path: Path) -> None:
+    (tmp_path / "fused.json").write_text('{"scale": 3}')
+    with pytest.raises(RunError, match=r"no fused score .*train the run again"):
+        read_fused(tmp_path / "fused.json")
+
+
+def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
+    run: Path, town: Photos
+) -> None:
+    scores = evaluate_run(run, town[np.arange(40)], out=run.parent)
+    judged = judge_abstention(run, scores, 0.6)
+    least = Rehearsal.read(run / "calibration.json").calibrate().threshold(0.6)
+    kept = scores.predictions.confidence >= least
+    assert judged.overall.answered == int(kept.sum())
+    assert judged.overall.right == int((scores.predictions.right & kept).sum())
+    assert (run / "abstention.json").exists()
+
+
+def test_a_precision_is_not_promised_for_a_ranking_that_was_not_rehearsed(
+    run: Path, town: Photos
+) -> None:
+    scores = evaluate_run(run, town[np.arange(20)], out=run.parent, rerank="l2")
+    with pytest.raises(SettingError, match="needs a calibration"):
+        judge_abstention(run, scores, 0.6, rerank="l2")
+
+
+def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
+    """The database photos face one way each; queries look like all of them."""
+    directions = np.eye(8, dtype=np.float32)[np.arange(len(database)) % 8]
+    asked = np.full((len(queries), 8), 8**-0.5, np.float32)
+    places = Grid(20.0).partition(database)
+    return Fold(index_descriptors(directions, database, places, folder), queries, asked)
+
+
+def taken(days: list[str], spots: list[float]) -> Photos:
+    at = np.array(spots)
+    return Photos.from_arrays(east=at, north=at * 0, time=np.array(days, "datetime64[s]"))
+
+
+def test_photos_do_not_see_those_of_their_own_day(tmp_path: Path) -> None:
+    monday, friday = "2024-05-06T09:00", "2024-05-10T09:00"
+    database = taken([monday, friday, monday], [0.0, 1.0, 500.0])
+    later = "2024-05-06T18:00"
+    queries = taken([later, friday, later], [2.0, 3.0, 501.0])
+    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
+    assert fold.queries.east.tolist() == [2.0, 3.0]  # 501 has no match but of its own day
+    east = fold.index.photos.east
+    hidden = [sorted(east[rows].tolist()) for rows in fold.hidden or ()]
+    assert hidden == [[0.0, 500.0], [1.0]]
+
+
+@pytest.mark.parametrize("day", ["2024-05-06", "NaT"])
+def test_a_database_of_one_day_hides_nothing(day: str, tmp_path: Path) -> None:
+    database, queries = taken([day] * 3, [0.0, 1.0, 500.0]), taken([day] * 2, [2.0, 501.0])
+    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
+    assert len(fold.queries) == 2
+    assert not any(len(rows) for rows in fold.hidden or ())
