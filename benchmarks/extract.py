@@ -51,7 +51,7 @@ class UsualDataset(Dataset[Tensor]):
         spec = network.backbone.spec
         self.transform = transforms.Compose(
             [
-                transforms.Resize((network.image_size, network.image_size)),
+                transforms.Resize(network.image_size),
                 transforms.ToTensor(),
                 transforms.Normalize(spec.mean, spec.std),
             ]

@@ -51,15 +51,14 @@ def line(name: str, runs: int) -> tuple[str, float]:
     network = build_model(name, weights=None).eval()
     one = elapsed_ms(network, 1, runs)
     four = elapsed_ms(network, 4, max(1, runs // 2)) / 4
-    size = network.image_size
+    size = " x ".join(map(str, network.image_size))
     cells = (name, network.spec.backbone, size, network.dim, f"{one:.0f}", f"{four:.0f}")
     return f"| {' | '.join(map(str, cells))} |", one
 
 
 def elapsed_ms(network: PlaceNetwork, batch: int, runs: int) -> float:
     """Milliseconds of processor time of one call, the least of several."""
-    size = network.image_size
-    photos = torch.randint(256, (batch, 3, size, size), dtype=torch.uint8)
+    photos = torch.randint(256, (batch, 3, *network.image_size), dtype=torch.uint8)
     times = []
     with torch.inference_mode():
         for _ in range(runs + 1):

@@ -38,7 +38,7 @@ def photo(tmp_path: Path) -> str:
 
 def test_a_photo_is_resized_as_loading_would(photo: str) -> None:
     native = picture_pixels(photo, 64)
-    twice = resized(picture_pixels(photo, 128)[None], 64)[0]
+    twice = resized(picture_pixels(photo, 128)[None], (64, 64))[0]
     assert twice.dtype == torch.uint8
     assert float((twice.int() - native.int()).abs().float().mean()) < 1  # 4 without antialiasing
 
@@ -48,13 +48,13 @@ def test_each_half_is_what_its_network_says_alone(
     photo: str, sizes: tuple[NetworkSpec, NetworkSpec]
 ) -> None:
     pair = PairedNetwork(network(sizes[0]), network(sizes[1]))
-    assert (pair.image_size, pair.dim, pair.batch) == (128, 32, None)
+    assert (pair.image_size, pair.dim, pair.batch) == ((128, 128), 32, None)
     described = describe_photos(pair, [photo]).descriptors
     for half, alone in zip(pair.split(described), (pair.classifier, pair.describer), strict=True):
         own = describe_photos(alone, [photo]).descriptors
         assert half.shape == own.shape
         np.testing.assert_allclose(np.linalg.norm(half, axis=1), 1, atol=1e-5)
-        assert float((half * own).sum()) > (0.999 if alone.image_size == 64 else 1 - 1e-6)
+        assert float((half * own).sum()) > (0.999 if alone.image_size == (64, 64) else 1 - 1e-6)
 
 
 def test_a_describer_is_kept_without_places(tmp_path: Path, photo: str) -> None:

@@ -1,7 +1,9 @@
 """What starts at random in a network is the seed's, whatever the process did before."""
 
+import pytest
 import torch
 
+from evenplace.errors import SettingError
 from evenplace.networks.methods import build_model
 from evenplace.networks.network import NetworkSpec, build_network
 
@@ -36,3 +38,18 @@ def test_a_named_system_is_random_by_its_seed() -> None:
     )
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert any(not torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_photo_may_be_wider_than_high() -> None:
+    spec = NetworkSpec("resnet18", dim=128, aggregator="mixvpr", layer=3, image_size=(64, 96))
+    network = build_network(spec, weights=None).eval()
+    assert network.image_size == (64, 96)
+    assert NetworkSpec(**{**spec.as_dict(), "image_size": [64, 96]}) == spec  # as JSON has it
+    with torch.inference_mode():  # MixVPR has a weight for each of 4 x 6 cells
+        assert network(torch.zeros(2, 3, 64, 96, dtype=torch.uint8)).shape == (2, 128)
+
+
+@pytest.mark.parametrize("size", [0, [224, 224, 3], "224", 22.4])
+def test_a_size_that_is_none_is_refused(size: object) -> None:
+    with pytest.raises(SettingError, match=r"is no size; use a side such as 224"):
+        NetworkSpec(image_size=size)  # type: ignore[arg-type]

@@ -138,3 +138,25 @@ def test_small_recipes_can_be_rehearsed(name: str, tmp_path: Path) -> None:
     trained = train(build_network(recipe.network), town, places, recipe, tmp_path / "run")
     assert len(trained.losses) == 2
     assert np.isfinite(trained.losses).all()
+
+
+def test_photos_train_at_one_size_and_are_asked_at_another(
+    town: Photos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenplace.networks.backbone import Backbone
+
+    seen: list[tuple[bool, int, int]] = []
+    trunk = Backbone.trunk
+
+    def watched(self: Backbone, photos: torch.Tensor) -> torch.Tensor:
+        seen.append((self.training, *photos.shape[-2:]))
+        return trunk(self, photos)
+
+    monkeypatch.setattr(Backbone, "trunk", watched)
+    quick_run(town, tmp_path / "run", *PAIRS, "cached=false", "train_size=[48, 64]", "epochs=1")
+    assert set(seen) == {(True, 48, 64), (False, 32, 32)}  # the means of places are asked for
+
+
+def test_a_cache_keeps_one_size() -> None:
+    with pytest.raises(SettingError, match="use cached=false"):
+        Recipe().changed(["train_size=64"])

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from evenplace.errors import PhotoError
-from evenplace.photos.pictures import open_picture
+from evenplace.photos.pictures import Size, height_width, open_picture
 from evenplace.photos.table import Skipped
 
 
@@ -32,7 +32,7 @@ class Batch:
 
 
 def load_batches(
-    paths: Sequence[str], size: int, *, batch: int = 8, rows: Sequence[int] | None = None
+    paths: Sequence[str], size: Size, *, batch: int = 8, rows: Sequence[int] | None = None
 ) -> Iterator[Batch]:
     """Yield batches in order, decoding two batches ahead.  rows: which photos; all by default."""
     wanted = range(len(paths)) if rows is None else rows
@@ -40,7 +40,7 @@ def load_batches(
 
 
 def load_chunks(
-    paths: Sequence[str], size: int, chunks: Iterable[Iterable[int]], threads: int = 0
+    paths: Sequence[str], size: Size, chunks: Iterable[Iterable[int]], threads: int = 0
 ) -> Iterator[Batch]:
     """Yield a batch for each chunk of rows, in order, decoding two chunks ahead.
 
@@ -63,22 +63,22 @@ def load_chunks(
             yield _gather(rows, [future.result() for future in decoded], size)
 
 
-def _gather(rows: list[int], decoded: list[Tensor | Skipped], size: int) -> Batch:
+def _gather(rows: list[int], decoded: list[Tensor | Skipped], size: Size) -> Batch:
     good = [(row, item) for row, item in zip(rows, decoded, strict=True) if torch.is_tensor(item)]
     skipped = [item for item in decoded if isinstance(item, Skipped)]
-    empty = torch.empty(0, 3, size, size, dtype=torch.uint8)
+    empty = torch.empty(0, 3, *height_width(size), dtype=torch.uint8)
     pixels = torch.stack([item for _, item in good]) if good else empty
     return Batch([row for row, _ in good], pixels, skipped)
 
 
-def _pixels(path: str, size: int) -> Tensor | Skipped:
+def _pixels(path: str, size: Size) -> Tensor | Skipped:
     try:
         return picture_pixels(path, size)
     except PhotoError as error:
         return Skipped(path, str(error))
 
 
-def picture_pixels(source: str | bytes, size: int) -> Tensor:
-    """Decode one photo to (3, size, size) uint8."""
+def picture_pixels(source: str | bytes, size: Size) -> Tensor:
+    """Decode one photo to (3, H, W) uint8."""
     picture = open_picture(source, size)
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1)

@@ -21,7 +21,7 @@ from evenplace.errors import PhotoError, RunError, SettingError, WeightsError
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.methods import METHODS, build_model
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.pictures import SUFFIXES
+from evenplace.photos.pictures import SUFFIXES, Size, height_width
 
 TOLERANCE = 1e-4
 
@@ -58,7 +58,7 @@ def export_onnx(
     network: PlaceNetwork,
     path: Path,
     *,
-    image_size: int | None = None,
+    image_size: Size | None = None,
     int8: bool = False,
     photos: Sequence[str] = (),
 ) -> Exported:
@@ -81,7 +81,7 @@ def export_onnx(
             "int8 of a convolutional network needs photos to measure its activations on; "
             "pass a few dozen with photos="
         )
-    size = image_size or network.image_size
+    size = height_width(image_size or network.image_size)
     _write(network, path, size)
     if int8:
         _quantise(network, path, size, photos)
@@ -113,7 +113,7 @@ def some_photos(folder: Path, count: int = 64) -> tuple[str, ...]:
     return tuple(found[:: max(1, len(found) // count)][:count])
 
 
-def _write(network: PlaceNetwork, path: Path, size: int) -> None:
+def _write(network: PlaceNetwork, path: Path, size: tuple[int, int]) -> None:
     names = ["descriptors", "scores"][: 2 if network.place_count else 1]
     was_fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # its fused operator has no ONNX counterpart
@@ -141,7 +141,9 @@ def _torch_export(*args: Any, **options: Any) -> None:
         torch.onnx.export(*args, **options)
 
 
-def _quantise(network: PlaceNetwork, path: Path, size: int, photos: Sequence[str]) -> None:
+def _quantise(
+    network: PlaceNetwork, path: Path, size: tuple[int, int], photos: Sequence[str]
+) -> None:
     tools: Any = _need("onnxruntime.quantization")
     whole = path.with_name(path.stem + ".float.onnx")
     _forget_shapes(path, whole)
@@ -167,7 +169,7 @@ def _forget_shapes(path: Path, whole: Path) -> None:
 class _Calibration:
     """Photos for the quantiser, which asks for them one at a time and for None at the end."""
 
-    def __init__(self, base: type, photos: Sequence[str], size: int) -> None:
+    def __init__(self, base: type, photos: Sequence[str], size: tuple[int, int]) -> None:
         def each() -> Iterator[dict[str, NDArray[np.uint8]]]:
             for batch in load_batches(photos, size, batch=1):
                 if batch.rows:
@@ -177,7 +179,7 @@ class _Calibration:
         self.made = type("Photos", (base,), {"get_next": lambda _: next(rest, None)})()
 
 
-def _compare(network: PlaceNetwork, path: Path, size: int, runtime: Any) -> Exported:
+def _compare(network: PlaceNetwork, path: Path, size: tuple[int, int], runtime: Any) -> Exported:
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     difference, cosine = 0.0, 1.0
     for batch in (1, 3):
@@ -190,9 +192,9 @@ def _compare(network: PlaceNetwork, path: Path, size: int, runtime: Any) -> Expo
     return Exported(path, path.stat().st_size, difference, cosine)
 
 
-def _noise(batch: int, size: int) -> Tensor:
+def _noise(batch: int, size: tuple[int, int]) -> Tensor:
     generator = torch.Generator().manual_seed(0)
-    return torch.randint(256, (batch, 3, size, size), generator=generator, dtype=torch.uint8)
+    return torch.randint(256, (batch, 3, *size), generator=generator, dtype=torch.uint8)
 
 
 def _need(module: str) -> ModuleType:

@@ -32,8 +32,10 @@ class PairedNetwork(nn.Module):
         return self.classifier.device
 
     @property
-    def image_size(self) -> int:
-        return max(self.classifier.image_size, self.describer.image_size)
+    def image_size(self) -> tuple[int, int]:
+        """Height and width, each the larger of the two networks'."""
+        sizes = self.classifier.image_size, self.describer.image_size
+        return max(size[0] for size in sizes), max(size[1] for size in sizes)
 
     @property
     def batch(self) -> int | None:
@@ -53,9 +55,9 @@ class PairedNetwork(nn.Module):
 Describing = PlaceNetwork | PairedNetwork
 
 
-def resized(photos: Tensor, size: int) -> Tensor:
+def resized(photos: Tensor, size: tuple[int, int]) -> Tensor:
     """Photos at another size, by the filter that loading resizes with.  uint8 -> uint8."""
-    if photos.shape[-2:] == (size, size):
+    if photos.shape[-2:] == size:
         return photos
-    shrunk = F.interpolate(photos.float(), (size, size), mode="bicubic", antialias=True)
+    shrunk = F.interpolate(photos.float(), size, mode="bicubic", antialias=True)
     return shrunk.round().clamp(0, 255).byte()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from evenplace.errors import SettingError
 from evenplace.networks.features import Features
 from evenplace.networks.folding import FoldedStages
+from evenplace.photos.pictures import Size, height_width
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -52,15 +53,19 @@ class BackboneSpec:
     halved: tuple[int, ...] = ()  # and how often after each stage, where it may stop early
     ceils: bool = True  # an odd side is rounded up
 
-    def cells(self, size: int) -> int:
-        """How many cells the feature map of a square photo of `size` pixels has."""
+    def cells(self, size: Size) -> int:
+        """How many cells the feature map of a photo of `size` pixels has."""
         if self.bands:
             return 1
+        height, width = (self._side(pixels) for pixels in height_width(size))
+        return height * width
+
+    def _side(self, pixels: int) -> int:
         if self.patch > 1:
-            return (size // self.patch) ** 2
+            return pixels // self.patch
         for _ in range(self.halvings):
-            size = (size + self.ceils) // 2
-        return size**2
+            pixels = (pixels + self.ceils) // 2
+        return pixels
 
 
 class Backbone(nn.Module):

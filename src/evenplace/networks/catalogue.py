@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evenplace.networks.methods import METHODS, count_parameters, network_spec
+from evenplace.photos.pictures import Size
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Card:
     rerank: str
     parameters: int
     dim: int
-    image_size: int
+    image_size: Size
     data: str
     paper: str  # R@1 on SF-XL v1 / v2
     formats: str

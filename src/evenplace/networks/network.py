@@ -15,6 +15,7 @@ from evenplace.networks.aggregators import AGGREGATORS, Request
 from evenplace.networks.backbones import Backbone, build_backbone
 from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.networks.levels import LevelClassifiers
+from evenplace.photos.pictures import Size, height_width
 
 _LONG = 4096  # beyond this a whole eigendecomposition takes minutes
 
@@ -24,20 +25,36 @@ class NetworkSpec:
     """Which parts a network is made of; enough to build it again.
 
     cut: stages frozen and cached; layer, facet: where to stop in the backbone and what to read
-    there (`build_backbone`); power: GeM's first.
+    there (`build_backbone`); power: GeM's first.  image_size: at which photos are asked, a side or
+    height and width; training may see them at another (`TrainingSpec.train_size`).
     """
 
     backbone: str = "efficientnet-lite0"
     dim: int = 512
     cut: int | None = None
-    image_size: int | None = None
+    image_size: Size | None = None
     power: float = 3.0
     aggregator: str = "gem"
     layer: int | None = None
     facet: str = "token"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "image_size", as_size(self.image_size))
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def as_size(given: Any) -> Size | None:
+    """A size as a recipe writes it: nothing, a side, or [height, width]."""
+    sides = given if isinstance(given, (list, tuple)) else (given,)
+    if given is None:
+        return None
+    if len(sides) > 2 or not all(type(side) is int and side > 0 for side in sides):
+        raise SettingError(
+            f"image_size={given!r} is no size; use a side such as 224, or [height, width]"
+        )
+    return tuple(sides) if len(sides) == 2 else sides[0]
 
 
 class PlaceNetwork(nn.Module):
@@ -72,8 +89,9 @@ class PlaceNetwork(nn.Module):
         return self.backbone.mean.device
 
     @property
-    def image_size(self) -> int:
-        return self.spec.image_size or self.backbone.spec.input_size
+    def image_size(self) -> tuple[int, int]:
+        """Height and width of the photos it is asked with."""
+        return height_width(self.spec.image_size or self.backbone.spec.input_size)
 
     @property
     def batch(self) -> int | None:
@@ -132,10 +150,11 @@ class PlaceNetwork(nn.Module):
     def _cells(self) -> int:
         """How many cells the feature map has at this network's input size."""
         spec, size = self.backbone.spec, self.image_size
-        if size % spec.patch:
+        if any(side % spec.patch for side in size):
+            fitting = [max(1, round(side / spec.patch)) * spec.patch for side in size]
             raise SettingError(
-                f"image_size={size} does not divide into patches of {spec.patch}; "
-                f"use {max(1, round(size / spec.patch)) * spec.patch}"
+                f"image_size={self.spec.image_size} does not divide into patches of {spec.patch}; "
+                f"use {fitting[0] if fitting[0] == fitting[1] else fitting}"
             )
         return spec.cells(size)
 

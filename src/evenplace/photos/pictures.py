@@ -10,21 +10,25 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from evenplace.errors import PhotoError
 
+Size = int | tuple[int, int]  # a side, or height and width
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 _UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
 _TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
-def open_picture(
-    source: str | Path | bytes, size: int | tuple[int, int] | None = None
-) -> Image.Image:
-    """Decode a picture to upright RGB, resized to `size` (a side, or height and width).
+def height_width(size: Size) -> tuple[int, int]:
+    """A size as height and width; a lone side is a square's."""
+    return (size, size) if isinstance(size, int) else size
+
+
+def open_picture(source: str | Path | bytes, size: Size | None = None) -> Image.Image:
+    """Decode a picture to upright RGB, resized to `size`.
 
     Grey, 16-bit, palette, transparent (over white) and CMYK pictures all become RGB; the EXIF
     rotation is applied.  A JPEG much larger than `size` is decoded at a fraction of its scale.
     """
     name = f"the picture of {len(source)} bytes" if isinstance(source, bytes) else str(source)
-    target = (size, size) if isinstance(size, int) else size
+    target = None if size is None else height_width(size)
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
             if target is not None:

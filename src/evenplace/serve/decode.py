@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evenplace.describe.decoding import picture_pixels
 from evenplace.errors import PhotoError
+from evenplace.photos.pictures import Size
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
 
@@ -27,8 +28,8 @@ MOST_SCANS = 100  # a progressive JPEG has ten; each one costs a pass over all p
 REMEDY = "send a JPEG, PNG or WebP"
 
 
-def decode_photo(data: bytes, size: int, limits: Limits, number: int = 1) -> Tensor:
-    """Pixels of one uploaded photo, ready for the network: (3, size, size) uint8."""
+def decode_photo(data: bytes, size: Size, limits: Limits, number: int = 1) -> Tensor:
+    """Pixels of one uploaded photo, ready for the network: (3, H, W) uint8."""
     width, height = _header(data, number)
     if width * height > limits.photo_pixels:
         raise Problem(

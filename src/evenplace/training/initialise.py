@@ -28,10 +28,10 @@ def fit_aggregator(
     drawn: list[Tensor] = []
     for batch in load_batches(paths, network.image_size):
         if batch.rows:
-            maps = network.backbone.trunk(batch.pixels)
+            maps = network.backbone.trunk(batch.pixels.to(network.device))
             for photo in local_features(network.backbone.features(maps)):  # (h·w, D)
                 chosen = torch.randperm(len(photo), generator=generator)[:per_photo]
-                drawn.append(photo[chosen])
+                drawn.append(photo[chosen].cpu())
     if not drawn:
         raise PhotoError(f"none of the {len(paths)} photos could be decoded; check the paths")
     network.aggregator.fit(torch.cat(drawn), seed=seed)

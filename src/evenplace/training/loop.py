@@ -163,7 +163,10 @@ class _Trainer:
         ranks.wait()
         cache = self._cache(network, ranks) if self.recipe.training.cached else None
         how = self._augmentation() if self.recipe.training.augment else None
-        source = PhotoSource(network, self.photos.paths, cache=cache, how=how, ranks=ranks)
+        source = PhotoSource(
+            network, self.photos.paths, cache=cache, how=how, ranks=ranks,
+            train_size=self.recipe.training.train_size,
+        )  # fmt: skip
         scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
         show = self.announce("training" if held is None else "training, some photos held out")
         session = Session(scene, held, show)

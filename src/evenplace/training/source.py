@@ -12,6 +12,7 @@ from torch import Tensor
 
 from evenplace.describe.decoding import load_chunks
 from evenplace.networks.network import PlaceNetwork
+from evenplace.photos.pictures import Size
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 from evenplace.training.cache import TrunkCache
@@ -38,8 +39,10 @@ class PhotoSource:
         cache: TrunkCache | None,
         how: Augmentation | None,
         ranks: Ranks,
+        train_size: Size | None = None,
     ) -> None:
         self.network, self.paths, self.cache = network, paths, cache
+        self.train_size = train_size or network.image_size
         self.how, self.ranks = how, ranks
         self.bad = {one.path: one.reason for one in cache.skipped} if cache else {}
         self.known = set(self.bad)  # those that this epoch's batches were drawn without
@@ -73,7 +76,7 @@ class PhotoSource:
                 yield step, maps.to(self.network.device)
             return
         parts = [step.rows[step.part(self.ranks.rank, self.ranks.count)] for step in steps]
-        loaded = load_chunks(self.paths, self.network.image_size, parts)
+        loaded = load_chunks(self.paths, self.train_size, parts)
         zipped = zip(steps, parts, loaded, strict=True)
         for number, (step, rows, batch) in enumerate(zipped, first):
             self.bad |= {one.path: one.reason for one in batch.skipped}

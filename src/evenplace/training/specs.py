@@ -9,6 +9,8 @@ from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.networks.methods import METHODS
+from evenplace.networks.network import as_size
+from evenplace.photos.pictures import Size
 
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
@@ -56,7 +58,8 @@ class TrainingSpec:
 
     sampler: how often a place is met; `cliques`, `triplets`, `generations` choose batches by
     descriptors (`MiningSpec`).  views: how many crops of each photo are cached.  steps: batches
-    an epoch, 0 for one pass.  batch: photos, or, where the loss compares photos, places times
+    an epoch, 0 for one pass.  train_size: of the photos in a batch, where it is not the network's
+    `image_size`.  batch: photos, or, where the loss compares photos, places times
     `photos_per_place`.  warmup: epochs.  average: decay of a moving average of the weights.
     validation: share of the spots held out; refit: train again on all photos for the number of
     epochs that was best on them.  checkpoint: seconds between two within an epoch.
@@ -95,9 +98,16 @@ class TrainingSpec:
     refit: bool = True
     checkpoint: float = 300.0
     tensorboard: bool = False
+    train_size: Size | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
+        object.__setattr__(self, "train_size", as_size(self.train_size))
+        if self.train_size is not None and self.cached:
+            raise SettingError(
+                f"train_size={self.train_size} beside cached=true: the cache keeps photos at the "
+                "size they are asked at; use cached=false, or leave train_size out"
+            )
         _known(self, "sampler", SAMPLERS)
         _known(self, "start", ("principal", "random"))
         _known(self, "schedule", SCHEDULES)
