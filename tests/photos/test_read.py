@@ -71,11 +71,13 @@ def test_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
         read_photos(tmp_path, layout="sfxl")
 
 
-def test_two_zones_are_refused_and_one_can_be_kept(tmp_path: Path) -> None:
+def test_two_zones_are_two_cities_and_one_can_be_kept(tmp_path: Path) -> None:
     drawn.picture(tmp_path / drawn.sfxl_name(545000, 4184000, zone="10"))
     drawn.picture(tmp_path / drawn.sfxl_name(245000, 4184000, zone="11"))
-    with pytest.raises(PhotoError, match=r"zones 10 \(1 photos\) and 11"):
-        read_photos(tmp_path)
+    assert read_photos(tmp_path).cities == ["10N", "11N"]
+    assert read_photos(tmp_path, city="10N").east.tolist() == [545000]
+    with pytest.raises(SettingError, match=r"11S.*did you mean '11N'"):
+        read_photos(tmp_path, city="11S")
     kept = read_photos(tmp_path, zone=11)
     assert kept.east.tolist() == [245000]
     assert "zone 10" in kept.skipped[0].reason
@@ -228,8 +230,7 @@ def test_parquet_and_geojson_say_the_same_as_csv(tmp_path: Path) -> None:
 def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:
     rows = [[51.5, -0.01], [51.5, 0.01], [51.5, 60.0]]
     drawn.table(tmp_path / "london.csv", ["lat", "lon"], rows)
-    with pytest.raises(PhotoError, match="zones 30"):
-        read_photos(tmp_path / "london.csv")
+    assert read_photos(tmp_path / "london.csv").cities == ["30N", "31N", "41N"]
     photos = read_photos(tmp_path / "london.csv", zone=30)
     assert len(photos) == 2
     np.testing.assert_allclose(np.hypot(*np.diff(photos.positions, axis=0)[0]), 1388, atol=5)
@@ -258,3 +259,26 @@ def test_the_real_sets_are_read_whole(folder: str, photos: int, data: Path) -> N
     assert read.skipped == ()
     assert np.isfinite(read.heading).all()
     assert read.zones == ([34] if "timisoara" in folder else [31])
+
+
+def test_one_holiday_photo_is_named_and_left_out_unless_asked_for(tmp_path: Path) -> None:
+    rows = [[48.1 + row * 1e-4, 11.5] for row in range(60)] + [[-33.9, 18.4]]
+    drawn.table(tmp_path / "p.csv", ["lat", "lon"], rows)
+    photos = read_photos(tmp_path / "p.csv")
+    assert (len(photos), photos.cities) == (60, ["32N"])
+    assert "34S" in photos.skipped[0].reason
+    assert len(read_photos(tmp_path / "p.csv", city="all")) == 61
+    assert len(read_photos(tmp_path / "p.csv", city=["34S"])) == 1
+    assert len(read_photos(tmp_path / "p.csv", bbox=(18, -34, 19, -33))) == 1
+    with pytest.raises(PhotoError, match="no photo lies within"):
+        read_photos(tmp_path / "p.csv", bbox=(0, 0, 1, 1))
+
+
+def test_a_latitude_beyond_utm_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "p.csv", ["lat", "lon"], [[-82.0, 10.0], [48.1, 11.5]])
+    photos = read_photos(tmp_path / "p.csv")
+    assert len(photos) == 1
+    assert "latitude -82 is beyond UTM" in photos.skipped[0].reason
+    drawn.table(tmp_path / "s.csv", ["lat", "lon"], [[-82.0, 10.0]])
+    with pytest.raises(PhotoError, match="beyond UTM"):
+        read_photos(tmp_path / "s.csv")

@@ -51,12 +51,26 @@ def test_columns_of_different_lengths_are_refused_with_both_lengths() -> None:
         three(heading=[1.0, 2.0])
 
 
-def test_two_zones_are_refused_with_their_counts_and_the_remedy() -> None:
-    with pytest.raises(PhotoError, match=r"10 \(2 photos\) and 11 \(1 photos\).*zone="):
-        three(zone=[10, 10, 11])
+def test_every_photo_has_a_city_named_after_its_zone_without_a_better_name() -> None:
+    assert three(zone=0).cities == ["local"]
+    assert three(zone=10).city.tolist() == [0, 0, 0]
+    photos = three(zone=[10, 10, -56])
+    assert photos.cities == ["10N", "56S"]
+    assert photos.city.tolist() == [0, 0, 1]
+    assert photos[1:].city.tolist() == [0, 1]
+    joined = join_photos([three(zone=10), three(zone=11), three(zone=10, city=["sf"] * 3)])
+    assert joined.cities == ["10N", "11N", "sf"]
+    assert join_photos([three(zone=10), three(zone=11)]).cities == ["10N", "11N"]
 
 
-def test_two_zones_are_fine_with_cities() -> None:
+def test_points_of_two_zones_are_never_near() -> None:
+    photos = three(east=[5.0, 5.0, 5.0], north=[1.0, 1.0, 1.0], zone=[10, 10, -56])
+    gaps = np.linalg.norm(photos.points - photos.points[0], axis=1)
+    assert gaps[1] == 0
+    assert gaps[2] > 1e6
+
+
+def test_two_zones_keep_the_names_of_their_cities() -> None:
     photos = three(zone=[10, 10, -56], city=["sf", "sf", "sydney"])
     assert photos.zones == [-56, 10]
     assert photos.cities == ["sf", "sydney"]

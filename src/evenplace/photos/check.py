@@ -30,20 +30,15 @@ class Check:
     def lines(self) -> list[str]:
         """What was understood, a sentence a line."""
         photos = self.photos
-        wide, high = np.ptp(photos.east), np.ptp(photos.north)
         known = int(np.isfinite(photos.heading).sum())
         dated = photos.time[~np.isnat(photos.time)]
         spots = _count_spots(photos)
         lines = [
             f"layout {self.layout}: {len(photos):,} photos at {spots:,} different positions",
-            f"UTM zone {', '.join(map(str, photos.zones))}, {wide:,.0f} m by {high:,.0f} m"
-            if photos.zones != [0]
-            else f"local metres, {wide:,.0f} m by {high:,.0f} m",
+            *_places(photos),
             f"heading known for {known:,}, time for {len(dated):,}"
             + (f" ({str(dated.min())[:10]} to {str(dated.max())[:10]})" if len(dated) else ""),
         ]
-        if photos.cities:
-            lines.append(f"cities: {', '.join(photos.cities)}")
         extra = [name for name in photos.table.column_names if name not in _MAIN]
         if extra:
             lines.append(f"also known: {', '.join(extra)}")
@@ -65,7 +60,23 @@ class Check:
         return rows
 
 
-_MAIN = ("path", "east", "north", "zone", "heading", "time")
+_MAIN = ("path", "east", "north", "zone", "heading", "time", "city")
+
+
+def _places(photos: Photos) -> list[str]:
+    """A line a city: its zone and how far it reaches."""
+    names, city = photos.cities, photos.city
+    lines = []
+    for number, name in enumerate(names):
+        mine = photos if len(names) == 1 else photos[city == number]
+        zone = "local metres" if mine.zones == [0] else f"UTM zone {_listed(mine.zones)}"
+        told = "" if len(names) == 1 else f"{name}: {len(mine):,} photos, "
+        lines.append(f"{told}{zone}, {np.ptp(mine.east):,.0f} m by {np.ptp(mine.north):,.0f} m")
+    return lines
+
+
+def _listed(zones: list[int]) -> str:
+    return ", ".join(map(str, zones))
 
 
 def check_photos(
@@ -100,8 +111,9 @@ def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = 24) ->
 
 
 def _count_spots(photos: Photos) -> int:
-    order = np.lexsort((photos.north, photos.east))
-    moved = (np.diff(photos.east[order]) != 0) | (np.diff(photos.north[order]) != 0)
+    axes = (photos.zone, photos.north, photos.east)
+    order = np.lexsort(axes)
+    moved = np.any([np.diff(axis[order]) != 0 for axis in axes], axis=0)
     return int(np.count_nonzero(moved)) + 1
 
 

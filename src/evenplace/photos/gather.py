@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
+from evenplace.photos.geodesy import NORTH, SOUTH
 from evenplace.photos.table import Photos, Skipped
 
 
@@ -26,6 +27,7 @@ def gather(
     east, north = (np.asarray(columns[name], np.float64) for name in ("east", "north"))
     zones = np.broadcast_to(np.asarray(columns.get("zone", 0), np.int8), east.shape)
     why = dict(reasons or {})
+    _tell_poles(why, columns)
     for row in np.flatnonzero(~(np.isfinite(east) & np.isfinite(north))).tolist():
         why.setdefault(row, f"it has no position (east {east[row]}, north {north[row]})")
     if zone is not None:
@@ -48,14 +50,24 @@ def gather(
 
 def keep_zone(photos: Photos, zone: int | None) -> Photos:
     """Keep the photos of one zone of several, and say that the others were left out."""
-    if zone is None:
+    if zone is None or photos.zones == [zone]:
         return photos
     away = photos[photos.zone != zone]
     if len(away) == len(photos):
         raise PhotoError(f"no photo is in UTM zone {zone}; they are in {photos.zones}")
     reasons = [f"it is in UTM zone {one}, and zone {zone} was asked for" for one in away.zone]
-    out = [Skipped(*pair) for pair in zip(away.paths, reasons, strict=True)]
+    out = [Skipped(*pair) for pair in zip(away.names, reasons, strict=True)]
     return Photos(photos[photos.zone == zone].table, [*photos.skipped, *out])
+
+
+def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:
+    """Say of photos near a pole why they have no metres."""
+    if "latitude" in columns:
+        latitude = np.asarray(columns["latitude"], np.float64)
+        beyond = (latitude < SOUTH) | (latitude > NORTH)
+        for row in np.flatnonzero(beyond & (np.abs(latitude) <= 90)).tolist():
+            told = f"its latitude {latitude[row]:g} is beyond UTM, which ends at -80 and 84"
+            why.setdefault(row, told)
 
 
 def _choose(values: Any, keep: NDArray[np.bool_]) -> Any:

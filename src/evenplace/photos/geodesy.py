@@ -6,6 +6,7 @@ import numpy as np
 import utm
 from numpy.typing import ArrayLike, NDArray
 
+SOUTH, NORTH = -80.0, 84.0  # degrees of latitude where UTM ends
 NEIGHBOUR = 6.0  # degrees from a zone's central meridian that its metres still serve
 
 
@@ -24,7 +25,7 @@ def zone_of(latitude: ArrayLike, longitude: ArrayLike) -> NDArray[np.int8]:
     Zones are 6° wide, but for south-west Norway (32 is wider) and Svalbard (31, 33, 35, 37).
     """
     lat, lon = np.asarray(latitude, np.float64), np.asarray(longitude, np.float64)
-    good = (np.abs(lat) <= 84) & (np.abs(lon) <= 180)
+    good = (lat >= SOUTH) & (lat <= NORTH) & (np.abs(lon) <= 180)
     turned = np.mod(np.where(good, lon, 0) + 180, 360) - 180
     zone = (np.floor((turned + 180) / 6).astype(np.int64)) + 1
     norway = (lat >= 56) & (lat < 64) & (turned >= 3) & (turned < 12)

@@ -1,10 +1,13 @@
 """Reading photos, whatever the layout: found by looking at the path, or named."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenplace.errors import PhotoError, unknown_name
+from evenplace.photos.choose import keep_box, keep_cities, leave_strays
+from evenplace.photos.gather import keep_zone
 from evenplace.photos.layouts import exif, gsv, lists, msls, nordland, pitts30k, sfxl, tables
 from evenplace.photos.scan import check_exists, picture_paths
 from evenplace.photos.table import Photos
@@ -30,14 +33,21 @@ LAYOUTS: dict[str, Layout] = {  # in the order they are tried
 
 
 def read_photos(
-    path: str | Path, layout: str | None = None, pattern: str | None = None, **settings: Any
+    path: str | Path,
+    layout: str | None = None,
+    pattern: str | None = None,
+    *,
+    city: str | Sequence[str] | None = None,
+    bbox: Sequence[float] | None = None,
+    **settings: Any,
 ) -> Photos:
     """Read the photos of a folder or a table, with where and which way each was taken.
 
     `layout` is one of LAYOUTS, found by looking when not named; `pattern` is a shell pattern for
-    file names; `zone=` keeps one UTM zone.  Each layout's module says what else it understands;
-    settings that are None are left to it.
-    Nothing is dropped in silence: see `Photos.skipped`.
+    file names; `zone=` keeps one UTM zone, `city=` one city or several, `bbox=` west, south, east
+    and north in degrees.  Each layout's module says what else it understands; settings that are
+    None are left to it.  Nothing is dropped in silence: see `Photos.skipped`, which also names a
+    few photos far from all others; ask for their city, or city="all", to keep them.
     """
     where = Path(path)
     check_exists(where)
@@ -45,13 +55,18 @@ def read_photos(
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
     given = {key: value for key, value in settings.items() if value is not None}
-    try:
-        return LAYOUTS[name].read(where, pattern=pattern, **given)
-    except TypeError as cause:
-        if "unexpected keyword argument" not in str(cause):
-            raise
-        option = str(cause).rsplit(" ", 1)[-1]
-        raise PhotoError(f"the layout {name} has no setting {option}; leave it out") from cause
+    zone = given.get("zone")
+    known = inspect.signature(LAYOUTS[name].read).parameters
+    if "zone" not in known:
+        given.pop("zone", None)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
+    if not takes_any and (unknown := set(given) - set(known)):
+        raise PhotoError(f"the layout {name} has no setting {sorted(unknown)[0]!r}; leave it out")
+    photos = keep_zone(LAYOUTS[name].read(where, pattern=pattern, **given), zone)
+    photos = photos if bbox is None else keep_box(photos, bbox)
+    if city is None:
+        return photos if zone is not None else leave_strays(photos)
+    return keep_cities(photos, [city] if isinstance(city, str) else city)
 
 
 def find_layout(path: Path) -> str:

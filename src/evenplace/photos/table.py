@@ -8,8 +8,9 @@ Knows nothing of pixels, file names or places.
     zone     int8            UTM zone number, negative south of the equator, 0 for local metres
     heading  float32         degrees clockwise from north, NaN where unknown
     time     timestamp[s]    null where unknown; the column may be absent
+    city     string          the data set's name of it, or ours; absent where all are of one
 
-Readers add what else they know: city, note, pano, tile, pitch, frame, place, latitude, longitude.
+Readers add what else they know: note, pano, tile, pitch, frame, place, latitude, longitude.
 """
 
 import json
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import PhotoError
+from evenplace.photos.cities import find_cities, zone_name
 from evenplace.photos.files import whole_file
 
 METADATA = b"evenplace.skipped"
@@ -76,8 +78,8 @@ class Photos:
     ) -> Self:
         """Make photos of plain arrays, refusing what no map can hold.
 
-        Arrays of the right type are not copied.  Photos of several zones need a `city` column,
-        because metres of one zone mean nothing in another.
+        Arrays of the right type are not copied.  Without a `city` column photos of several zones,
+        or of clusters more than 20 km apart, get one (`photos.cities`).
         """
         east, north = np.asarray(east, np.float64), np.asarray(north, np.float64)
         made: dict[str, Any] = {} if path is None else {"path": _paths(path)}
@@ -89,7 +91,8 @@ class Photos:
         made |= columns
         _check_lengths(made, len(east))
         _check_finite(made, "east", "north")
-        _check_zones(made)
+        if "city" not in made:
+            made |= _cities(east, north, made["zone"])
         arrays = [
             value if isinstance(value, pa.Array) else pa.array(value) for value in made.values()
         ]
@@ -162,6 +165,12 @@ class Photos:
         return paths
 
     @property
+    def names(self) -> list[str]:
+        """Paths, or row numbers where there are no files."""
+        known = "path" in self.table.column_names
+        return self.paths if known else [f"row {row}" for row in range(len(self))]
+
+    @property
     def zones(self) -> list[int]:
         """The UTM zones the photos are in, in ascending order; one, unless there are cities."""
         if len(self) and self.zone.min() == self.zone.max():
@@ -171,9 +180,28 @@ class Photos:
 
     @property
     def cities(self) -> list[str]:
+        """The names of the cities, in ascending order."""
         if "city" not in self.table.column_names:
-            return []
+            return [zone_name(zone) for zone in self.zones]
         return sorted(pc.unique(self.table.column("city")).to_pylist())
+
+    @property
+    def city(self) -> NDArray[np.int32]:
+        """Each photo's city, a row of `cities`: (N,)."""
+        if "city" not in self.table.column_names:
+            return np.zeros(len(self), np.int32)
+        names = pa.array(self.cities, self.table.schema.field("city").type)
+        rows = pc.index_in(self.table.column("city"), value_set=names)
+        return np.asarray(rows).astype(np.int32)
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """Positions whose distances are right within a zone and never small across zones: (N, 3).
+
+        East, north, and a third that keeps zones 100 km apart; 0 where there is one zone.
+        """
+        third = (self.zone.astype(np.float64) - (self.zone[0] if len(self) else 0)) * 1e5
+        return np.stack([self.east, self.north, third], axis=1)
 
     def only(self, **wanted: Any) -> "Photos":
         """Keep the photos whose columns have these values: `photos.only(city="cph", zone=33)`."""
@@ -216,9 +244,28 @@ def join_photos(parts: Sequence[Photos]) -> Photos:
     """Put photos of several folders or cities into one set; columns some lack are null there."""
     if not parts:
         raise PhotoError("there are no photos to join; give at least one set")
-    table = pa.concat_tables([part.table for part in parts], promote_options="permissive")
-    _check_zones({name: table.column(name) for name in table.column_names})
+    tables = [part.table for part in parts]
+    if any("city" in table.column_names for table in tables):
+        tables = [_with_city(part) for part in parts]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if "city" not in table.column_names:
+        axes = (np.asarray(table.column(name)) for name in ("east", "north", "zone"))
+        for name, values in _cities(*axes).items():
+            table = table.append_column(name, values)
     return Photos(table, [one for part in parts for one in part.skipped])
+
+
+def _with_city(photos: Photos) -> pa.Table:
+    """The table with a name in every row, to stand beside tables that have names."""
+    if "city" in photos.table.column_names:
+        return photos.table
+    return photos.table.append_column("city", pa.array(photos.cities * len(photos), pa.string()))
+
+
+def _cities(east: Any, north: Any, zone: Any) -> dict[str, pa.Array]:
+    """A column of names where there are several cities, none where all photos are of one."""
+    names, numbers = find_cities(east, north, zone)
+    return {"city": pa.array(names).take(pa.array(numbers))} if len(names) > 1 else {}
 
 
 def _paths(path: Sequence[str] | pa.Array) -> pa.Array:
@@ -290,18 +337,3 @@ def _check_finite(columns: dict[str, Any], *names: str) -> None:
                 f"{photo} has {name} = {values[row]} ({np.sum(~finite)} such); "
                 "leave photos without a position out"
             )
-
-
-def _check_zones(columns: dict[str, Any]) -> None:
-    if "city" in columns:
-        return
-    zones = np.asarray(columns["zone"])
-    if not len(zones) or zones.min() == zones.max():
-        return
-    counts = np.bincount(zones.astype(np.int16) + 128)
-    found = [(int(number) - 128, int(counts[number])) for number in np.flatnonzero(counts)]
-    listed = " and ".join(f"{zone} ({count} photos)" for zone, count in found)
-    raise PhotoError(
-        f"the photos are in UTM zones {listed}, whose metres do not go together; "
-        "pass zone= to keep one, or use a layout with cities"
-    )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.gather import gather, keep_zone
-from evenplace.photos.geodesy import to_metres
+from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.layouts.tables import load_table, numbers
 from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.table import Photos, join_photos
@@ -57,7 +57,9 @@ def _read_city(file: Path, number: int, pattern: str | None) -> Photos:
     ]  # fmt: skip
     folder = file.parent.parent / "Images" / file.stem
     paths, reasons = _files(folder, names, pattern)
-    metres = to_metres(numbers(table.column("lat")), numbers(table.column("lon")))
+    degrees = numbers(table.column("lat")), numbers(table.column("lon"))
+    zones, counts = np.unique(zone_of(*degrees), return_counts=True)
+    metres = to_metres(*degrees, int(zones[counts.argmax()]))  # London lies in two zones
     place = numbers(table.column("place_id")).astype(np.int64) % PLACES_A_CITY
     months = [
         f"{year:04d}-{month:02d}" for year, month in zip(rows["year"], rows["month"], strict=True)
