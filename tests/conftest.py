@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.standins import Standins
+from tests.standins.towns import code_digest
+
 settings.register_profile("steady", deadline=None)  # a shared machine is not
 settings.load_profile("steady")
 
@@ -18,3 +21,12 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no photographs in {folder}; set EVENPLACE_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def standins(tmp_path_factory: pytest.TempPathFactory) -> Standins:
+    """Stand-ins of every layout, drawn when asked for: tests/standins says which."""
+    base = tmp_path_factory.getbasetemp()
+    of_user = (one for one in base.parents if one.name.startswith("pytest-of-"))
+    towns = next(of_user, base) / f"evenplace-towns-{code_digest()}"
+    return Standins(tmp_path_factory.mktemp("standins"), towns)
