@@ -31,14 +31,13 @@ from evenplace.networks.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search, index_descriptors
-from evenplace.retrieval.build import describe_database
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import fit_fused, surprise
 from evenplace.retrieval.pools import Pool, Ranking
 from evenplace.retrieval.rerank import Fused
 from evenplace.run.tune import Fold, evidence, hold_out, on_other_days
 from evenplace.study.data import Split, read_splits
-from evenplace.training.cache import ViewSettings, cache_trunk
+from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
 from evenplace.training.loop import train
 from evenplace.training.partition import cut_places
 from evenplace.training.recipe import read_recipe
@@ -191,8 +190,7 @@ def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
     network = build_network(recipe.network, seed=recipe.training.seed)
     train(network, split.train, places, recipe, folder / "run", cache_folder=cache)
     database, asked = (
-        describe_database(network, photos.paths, cache)
-        for photos in (split.database, split.queries)
+        describe_cached(network, photos.paths, cache) for photos in (split.database, split.queries)
     )
     index = index_descriptors(
         database.descriptors,

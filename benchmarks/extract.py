@@ -30,7 +30,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from evenplace.describe.describer import describe_photos
+from evenplace.describe.describer import Describer
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.networks.timm_bridge import import_timm
 
@@ -112,7 +112,7 @@ def draw(folder: Path, count: int, size: tuple[int, int]) -> list[str]:
 
 
 def ours(network: PlaceNetwork, paths: list[str]) -> None:
-    assert len(describe_photos(network, paths).rows) == len(paths)
+    assert len(Describer(network).describe(paths).rows) == len(paths)
 
 
 def usual(network: nn.Module, whole: PlaceNetwork, paths: list[str], workers: int) -> None:

@@ -22,7 +22,7 @@ _HOMES = {
     ),
     "evenplace.city": ("draw_city",),
     "evenplace.networks.methods": ("METHODS", "build_describer", "build_model"),
-    "evenplace.describe.paired": ("PairedNetwork",),
+    "evenplace.describe.describer": ("Describer",),
     "evenplace.networks.backbones": ("BACKBONES",),
     "evenplace.networks.aggregators": ("AGGREGATORS",),
     "evenplace.networks.official": ("load_official",),

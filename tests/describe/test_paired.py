@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
-from evenplace.describe.decoding import picture_pixels
-from evenplace.describe.describer import describe_photos
-from evenplace.describe.paired import PairedNetwork, resized
+from evenplace.describe.decoding import picture_pixels, resize_pixels
+from evenplace.describe.describer import Describer
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.methods import METHODS, build_describer, build_model
@@ -26,6 +26,10 @@ def network(spec: NetworkSpec) -> PlaceNetwork:
     return build_network(spec).eval()
 
 
+def describe(network: PlaceNetwork, photo: str) -> NDArray[np.float32]:
+    return Describer(network).describe([photo]).descriptors
+
+
 @pytest.fixture
 def photo(tmp_path: Path) -> str:
     """A picture with fine and coarse detail, larger than either network's input."""
@@ -38,20 +42,20 @@ def photo(tmp_path: Path) -> str:
 
 def test_a_photo_is_resized_as_loading_would(photo: str) -> None:
     native = picture_pixels(photo, 64)
-    twice = resized(picture_pixels(photo, 128)[None], (64, 64))[0]
-    assert twice.dtype == torch.uint8
-    assert float((twice.int() - native.int()).abs().float().mean()) < 1  # 4 without antialiasing
+    twice = resize_pixels(picture_pixels(photo, 128)[None], 64)[0]
+    assert twice.dtype == np.uint8
+    assert np.abs(twice.astype(int) - native.astype(int)).mean() < 1  # 4 without antialiasing
 
 
 @pytest.mark.parametrize("sizes", [(SMALL, LARGE), (LARGE, SMALL)])
 def test_each_half_is_what_its_network_says_alone(
     photo: str, sizes: tuple[NetworkSpec, NetworkSpec]
 ) -> None:
-    pair = PairedNetwork(network(sizes[0]), network(sizes[1]))
-    assert (pair.image_size, pair.dim, pair.batch) == ((128, 128), 32, None)
-    described = describe_photos(pair, [photo]).descriptors
-    for half, alone in zip(pair.split(described), (pair.classifier, pair.describer), strict=True):
-        own = describe_photos(alone, [photo]).descriptors
+    networks = [network(size) for size in sizes]
+    pair = Describer(*networks)
+    assert (pair.image_size, sum(pair.dims), pair.together) == ((128, 128), 32, None)
+    for half, alone in zip(pair.describe([photo]).split(), networks, strict=True):
+        own = describe(alone, photo)
         assert half.shape == own.shape
         np.testing.assert_allclose(np.linalg.norm(half, axis=1), 1, atol=1e-5)
         assert float((half * own).sum()) > (0.999 if alone.image_size == (64, 64) else 1 - 1e-6)
@@ -64,8 +68,8 @@ def test_a_describer_is_kept_without_places(tmp_path: Path, photo: str) -> None:
     assert again.network.place_count == 0
     assert again.places == {}
     np.testing.assert_array_equal(
-        describe_photos(again.network, [photo]).descriptors,
-        describe_photos(first, [photo]).descriptors,
+        describe(again.network, photo),
+        describe(first, photo),
     )
 
 
@@ -79,8 +83,8 @@ def test_a_trained_run_can_describe_for_another(tmp_path: Path, photo: str, whol
     describer = build_describer("cosplace", path)
     assert describer.place_count == 0
     np.testing.assert_array_equal(
-        describe_photos(describer, [photo]).descriptors,
-        describe_photos(trained, [photo]).descriptors,
+        describe(describer, photo),
+        describe(trained, photo),
     )
     with pytest.raises(WeightsError, match=r"by cosplace, salad by salad; give a run of salad"):
         build_describer("salad", path)

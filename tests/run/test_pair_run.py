@@ -11,15 +11,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from evenplace.cli import app
-from evenplace.describe.describer import describe_photos
-from evenplace.describe.paired import PairedNetwork
+from evenplace.describe.describer import Describer
 from evenplace.errors import IndexFileError, RunError, SettingError, WeightsError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import build_network
 from evenplace.photos import read_photos
 from evenplace.retrieval import Search, open_index, remove_photos
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folder import choose_describer, run_indexes, run_model, run_network
+from evenplace.run.folder import choose_describer, open_describer, run_indexes, run_network
 from evenplace.run.run import evaluate_run, index_foreign, index_run, open_engine
 from evenplace.serve.library import Library
 from evenplace.training.recipe import Recipe, read_recipe
@@ -80,9 +79,7 @@ def test_a_pair_runs_by_its_name(name: str, town: Path, tmp_path: Path) -> None:
     photo = sorted((town / "queries").iterdir())[0]
     hits = json.loads(say("locate", run, photo, "-k", 3, "--json"))
     index, ranking = open_index(run / "index"), open_index(run / "ranking")
-    model = run_model(run)
-    assert isinstance(model, PairedNetwork)
-    first, second = model.split(describe_photos(model, [str(photo)]).descriptors)
+    first, second = open_describer(run).describe([str(photo)]).split()
     places = np.argsort(-(index.prototypes @ first[0]))[:4]
     pool = np.flatnonzero(np.isin(index.labels, places))
     order = np.argsort(-(ranking.vectors(pool) @ second[0]))[:3]
@@ -110,7 +107,8 @@ def test_what_the_classifier_learned_of_its_own_ranking_is_not_used(run: Path, t
 def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path) -> None:
     library = Library(run)
     before = library.current.engine
-    assert isinstance(before.model, PairedNetwork)
+    assert before.describer is not None
+    assert len(before.describer.dims) == 2
     photo = sorted((town / "queries").iterdir())[0]
     assert len(before.answer(str(photo)).hits) > 0
     say("index", "add", run, "--database", town / "queries")
@@ -193,9 +191,9 @@ def test_weights_of_a_second_network_need_a_run_that_has_one(
 def test_a_pair_asks_two_indexes_and_one_network_one(run: Path) -> None:
     engine = open_engine(run)
     with pytest.raises(SettingError, match="2 networks cannot ask 1 indexes"):
-        Search(engine.index, engine.model)
+        Search(engine.index, engine.describer)
     with pytest.raises(SettingError, match="1 networks cannot ask 2 indexes"):
-        Search(engine.index, run_network(run), ranked_by=engine.ranking)
+        Search(engine.index, Describer(run_network(run)), ranked_by=engine.ranking)
 
 
 def test_pictures_of_any_size_are_asked(run: Path, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_photos_of_the_training_are_indexed_without_reading_them_again(
     anew = index_run(again, town)
     assert read.paths(np.arange(len(read))) == anew.paths(np.arange(len(anew)))
     np.testing.assert_allclose(read.descriptors, anew.descriptors, atol=3e-3)
-    monkeypatch.setattr("evenplace.run.run.describe_run", None)
+    monkeypatch.setattr("evenplace.run.run.open_describer", None)
     index_run(run, town[np.arange(30)])
     with pytest.raises(TypeError):
         index_run(again, town)

@@ -6,10 +6,12 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
-import torch
+from numpy.typing import NDArray
 from PIL import Image
 
+from evenplace.describe.describer import Described
 from evenplace.serve import batches
 from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
@@ -62,7 +64,7 @@ def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
     poison = Library(town.run).current
     plain = batches.describe
 
-    def fails(model: Any, pixels: torch.Tensor) -> Any:
+    def fails(model: Any, pixels: NDArray[np.uint8]) -> Any:
         if any(bool((one == 0).all()) for one in pixels):
             raise RuntimeError("black photos")
         return plain(model, pixels)
@@ -87,13 +89,14 @@ def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
 
 def test_a_network_that_mixes_its_batch_gets_one_photo_at_a_time() -> None:
     class Mixing:
-        batch = 8
+        together = 8
 
-        def __call__(self, pixels: torch.Tensor) -> torch.Tensor:
-            return pixels.float().mean(dim=(0, 2, 3))[None].expand(len(pixels), -1)
+        def describe(self, pixels: NDArray[np.uint8]) -> Described:
+            mixed = np.tile(pixels.mean(axis=(0, 2, 3)), (len(pixels), 1)).astype(np.float32)
+            return Described(mixed, np.arange(len(pixels)), (), (3,))
 
-    pixels = torch.randint(255, (3, 3, 4, 4), dtype=torch.uint8)
-    alone = pixels.float().mean(dim=(2, 3)).numpy()
+    pixels = np.random.default_rng(0).integers(0, 255, (3, 3, 4, 4)).astype(np.uint8)
+    alone = pixels.mean(axis=(2, 3))
     assert describe(Mixing(), pixels) == pytest.approx(alone)  # type: ignore[arg-type]
 
 
@@ -104,7 +107,7 @@ def test_while_one_is_described_the_others_gather(
     busy, go_on, sizes = threading.Event(), threading.Event(), []
     plain = batches.describe
 
-    def slow(model: Any, pixels: torch.Tensor) -> Any:
+    def slow(model: Any, pixels: NDArray[np.uint8]) -> Any:
         sizes.append(len(pixels))
         busy.set()
         assert go_on.wait(20)

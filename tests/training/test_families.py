@@ -68,9 +68,9 @@ def test_a_pair_trained_place_is_the_mean_of_its_photos(town: Photos, tmp_path: 
     trained = quick_run(town, tmp_path / "run", *PAIRS, "cached=false", "augment=false")
     recipe = Recipe()
     labels = cut_places(recipe.places, town).labels
-    from evenplace.describe.describer import describe_photos
+    from evenplace.describe.describer import Describer
 
-    found = torch.from_numpy(describe_photos(trained.network, town.paths).descriptors)
+    found = torch.from_numpy(Describer(trained.network).describe(town.paths).descriptors)
     mean = F.normalize(found[torch.from_numpy(labels == 0)].sum(dim=0), dim=0)
     torch.testing.assert_close(
         trained.network.classifiers.joint()[0].detach(), mean, atol=1e-5, rtol=1e-4

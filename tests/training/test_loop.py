@@ -148,7 +148,7 @@ def test_cached_maps_are_what_the_trunk_gives(town: Photos, tmp_path: Path) -> N
     model = network().eval()
     cache = cache_trunk(model, town.paths, ViewSettings(1), tmp_path)
     rows = np.array([5, 0, 17])
-    pixels = torch.stack([picture_pixels(town.paths[row], 32) for row in rows])
+    pixels = torch.from_numpy(np.stack([picture_pixels(town.paths[row], 32) for row in rows]))
     torch.testing.assert_close(
         cache.plain(rows), model.backbone.trunk(pixels), atol=2e-2, rtol=2e-3
     )

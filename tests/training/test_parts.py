@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from evenplace.describe.devices import choose_device, choose_precision, loss_scaler, lower_precision
 from evenplace.errors import SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.augment import Augmentation, augmented
@@ -18,7 +19,6 @@ from evenplace.training.batches import epoch_bunches
 from evenplace.training.cache import ViewSettings
 from evenplace.training.cliques import clique_batch, cut_cliques, place_centres, similar_places
 from evenplace.training.dev import corner
-from evenplace.training.devices import choose_device, choose_precision, loss_scaler, lower_precision
 from evenplace.training.mining import Mined, mine_triplets
 from evenplace.training.randaugment import _OPERATIONS, rand_augment
 from evenplace.training.regions import cut_regions

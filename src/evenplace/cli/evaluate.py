@@ -60,7 +60,7 @@ def evaluate(
         scores = evaluate_run(
             run, photos, radius=radius, heading=heading, frames=frames, announce=announce, **changes
         )
-    print_skipped(photos.skipped, "queries")
+    print_skipped(scores.skipped)
     _print(scores)
     if min_precision is not None:
         judged = judge_abstention(run, scores, min_precision, **changes)

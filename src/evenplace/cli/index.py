@@ -54,6 +54,7 @@ def build(
     from evenplace.photos import read_photos
     from evenplace.run.folder import choose_describer, describer_of
     from evenplace.run.run import index_files, index_foreign, index_run
+    from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import parse_settings
 
     changes = parse_settings(settings or [])
@@ -72,7 +73,10 @@ def build(
         else:
             if checkpoint or changes:
                 choose_describer(run, checkpoint, **changes)
-            built = index_run(run, photos, announce=announce)
+            built = index_run(run, photos, announce=None if rank_of_process() else announce)
+            leave_ranks()
+    if rank_of_process():  # one process of several speaks for all
+        return
     print_skipped(built.photos.skipped)
     _say(run, built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
 
@@ -92,7 +96,9 @@ def add(
     from evenplace.run.run import add_to_run
 
     with bars() as announce:
-        grown = add_to_run(run, read_photos(database, layout), replace=replace, announce=announce)
+        photos = read_photos(database, layout)
+        grown, skipped = add_to_run(run, photos, replace=replace, announce=announce)
+    print_skipped(skipped)
     _say(run, grown, f"fold updates in now and then: evenplace index compact {run}")
 
 

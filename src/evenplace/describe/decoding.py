@@ -7,6 +7,7 @@ processes.  A photo that cannot be decoded is reported with its reason, never re
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,12 +15,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from PIL import Image
 
 from evenplace.errors import PhotoError
-from evenplace.photos.pictures import Size, height_width, open_picture
+from evenplace.photos.pictures import Size, height_width, open_picture, picture_name
 from evenplace.photos.table import Skipped
+
+Pixels = NDArray[np.uint8]
+Photo = str | bytes | Image.Image
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,28 @@ class Batch:
     """Pixels of the photos that could be read, their rows, and the ones that could not."""
 
     rows: list[int]
-    pixels: Tensor  # (B, 3, H, W) uint8
+    pixels: Pixels  # (B, 3, H, W)
     skipped: list[Skipped]
+    decode_ms: float  # on all threads together
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    pixels: Pixels | None  # (3, H, W)
+    skipped: Skipped | None
+    decode_ms: float
 
 
 def load_batches(
-    paths: Sequence[str], size: Size, *, batch: int = 8, rows: Sequence[int] | None = None
+    photos: Sequence[Photo], size: Size, *, batch: int = 8, rows: Sequence[int] | None = None
 ) -> Iterator[Batch]:
     """Yield batches in order, decoding two batches ahead.  rows: which photos; all by default."""
-    wanted = range(len(paths)) if rows is None else rows
-    return load_chunks(paths, size, (wanted[i : i + batch] for i in range(0, len(wanted), batch)))
+    wanted = range(len(photos)) if rows is None else rows
+    return load_chunks(photos, size, (wanted[i : i + batch] for i in range(0, len(wanted), batch)))
 
 
 def load_chunks(
-    paths: Sequence[str], size: Size, chunks: Iterable[Iterable[int]], threads: int = 0
+    photos: Sequence[Photo], size: Size, chunks: Iterable[Iterable[int]], threads: int = 0
 ) -> Iterator[Batch]:
     """Yield a batch for each chunk of rows, in order, decoding two chunks ahead.
 
@@ -49,12 +61,12 @@ def load_chunks(
     threads = threads or max(2, min(16, os.cpu_count() or 2))
     coming = iter(chunks)
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
-        waiting: deque[tuple[list[int], list[Future[Tensor | Skipped]]]] = deque()
+        waiting: deque[tuple[list[int], list[Future[_Decoded]]]] = deque()
 
         def send(count: int) -> None:
             for chunk in islice(coming, count):
                 rows = [int(row) for row in chunk]
-                waiting.append((rows, [pool.submit(_pixels, paths[r], size) for r in rows]))
+                waiting.append((rows, [pool.submit(_decode, photos[r], size) for r in rows]))
 
         send(2)
         while waiting:
@@ -63,22 +75,40 @@ def load_chunks(
             yield _gather(rows, [future.result() for future in decoded], size)
 
 
-def _gather(rows: list[int], decoded: list[Tensor | Skipped], size: Size) -> Batch:
-    good = [(row, item) for row, item in zip(rows, decoded, strict=True) if torch.is_tensor(item)]
-    skipped = [item for item in decoded if isinstance(item, Skipped)]
-    empty = torch.empty(0, 3, *height_width(size), dtype=torch.uint8)
-    pixels = torch.stack([item for _, item in good]) if good else empty
-    return Batch([row for row, _ in good], pixels, skipped)
+def load_now(photos: Sequence[Photo], size: Size) -> Batch:
+    """One batch, decoded here and now: a lone photo needs no threads."""
+    return _gather(list(range(len(photos))), [_decode(photo, size) for photo in photos], size)
 
 
-def _pixels(path: str, size: Size) -> Tensor | Skipped:
+def _gather(rows: list[int], decoded: list[_Decoded], size: Size) -> Batch:
+    good = [(row, one.pixels) for row, one in zip(rows, decoded, strict=True) if not one.skipped]
+    empty = np.empty((0, 3, *height_width(size)), np.uint8)
+    return Batch(
+        rows=[row for row, _ in good],
+        pixels=np.stack([pixels for _, pixels in good]) if good else empty,  # type: ignore[misc]
+        skipped=[one.skipped for one in decoded if one.skipped],
+        decode_ms=sum(one.decode_ms for one in decoded),
+    )
+
+
+def _decode(photo: Photo, size: Size) -> _Decoded:
+    began = time.perf_counter()
+    pixels, skipped = None, None
     try:
-        return picture_pixels(path, size)
+        pixels = picture_pixels(photo, size)
     except PhotoError as error:
-        return Skipped(path, str(error))
+        skipped = Skipped(picture_name(photo), str(error))
+    return _Decoded(pixels, skipped, (time.perf_counter() - began) * 1e3)
 
 
-def picture_pixels(source: str | bytes, size: Size) -> Tensor:
-    """Decode one photo to (3, H, W) uint8."""
-    picture = open_picture(source, size)
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1)
+def picture_pixels(photo: Photo, size: Size) -> Pixels:
+    """Decode one photo to (3, H, W)."""
+    return np.asarray(open_picture(photo, size)).transpose(2, 0, 1)
+
+
+def resize_pixels(pixels: Pixels, size: Size) -> Pixels:
+    """Photos at another size, by the filter that loading resizes with.  (B, 3, H, W)."""
+    if pixels.shape[-2:] == height_width(size):
+        return pixels
+    pictures = [Image.fromarray(one.transpose(1, 2, 0)) for one in pixels]
+    return np.stack([picture_pixels(picture, size) for picture in pictures])

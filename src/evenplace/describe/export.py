@@ -173,7 +173,7 @@ class _Calibration:
         def each() -> Iterator[dict[str, NDArray[np.uint8]]]:
             for batch in load_batches(photos, size, batch=1):
                 if batch.rows:
-                    yield {"photos": batch.pixels.numpy()}
+                    yield {"photos": batch.pixels}
 
         rest = each()
         self.made = type("Photos", (base,), {"get_next": lambda _: next(rest, None)})()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
-from evenplace.evaluation.describing import describe_queries
 from evenplace.evaluation.predictions import Predictions, find_spots
 from evenplace.evaluation.ranking import RANKS, first_right
 from evenplace.evaluation.scores import Scores, summarise
@@ -23,6 +22,7 @@ from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Hits, Search
+from evenplace.training.cache import describe_cached
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -47,14 +47,20 @@ def evaluate(
     one by one for the times.  cache_folder: where training kept the trunk's output.
     """
     truth = Truth(radius, heading, frames)
-    if engine.model is None:
-        raise SettingError("this engine has no model; score descriptors with `score`")
-    described = describe_queries(engine.model, queries.paths, cache_folder, progress)
+    if engine.describer is None:
+        raise SettingError("this engine has no describer; score descriptors with `score`")
+    network = engine.describer.network
+    if cache_folder is None or network is None:  # a pair of networks has no trunk in common
+        described = engine.describer.describe(queries.paths, progress=progress)
+    else:
+        described = describe_cached(network, queries.paths, cache_folder, progress)
     if not len(described.rows):
         raise PhotoError(
-            f"none of the {len(queries)} queries could be read: {described.skipped[:1]}"
+            f"none of the {len(queries)} queries could be read: {described.skipped[0].reason}"
+            if described.skipped
+            else "there are no queries; name photos to ask with"
         )
-    asked = Photos(queries[described.rows].table, described.skipped)
+    asked = Photos(queries[described.rows].table, queries.skipped + described.skipped)
     return score(engine, asked, described.descriptors, truth, name=name, timed=timed)
 
 
@@ -80,7 +86,7 @@ def score(
         pool_size=float(np.mean([len(rows) for rows in hits.pools])),
         latency=latency,
     )
-    return summarise(name, predictions, engine.index.places, cost, truth)
+    return summarise(name, predictions, engine.index.places, cost, truth, queries.skipped)
 
 
 def predict(

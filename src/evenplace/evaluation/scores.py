@@ -18,6 +18,7 @@ from evenplace.evaluation.ranking import RANKS, average_precisions
 from evenplace.evaluation.timing import Cost, Latency, mean_cost
 from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import Interval, interval
+from evenplace.photos.table import Skipped
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, query_tiers
 
@@ -71,6 +72,7 @@ class Scores:
     cost: Cost
     predictions: Predictions = field(repr=False, compare=False)  # what was counted
     places: Places = field(repr=False, compare=False)  # what the tiers are of
+    skipped: tuple[Skipped, ...] = ()  # queries that could not be read
 
     @property
     def recall(self) -> dict[int, float]:
@@ -110,6 +112,7 @@ class Scores:
         found["knowing"] = {name: Knowing(**one) for name, one in found["knowing"].items()}
         latency = {stage: Latency(**value) for stage, value in found["cost"]["latency"].items()}
         found["cost"] = Cost(**found["cost"] | {"latency": latency})
+        found["skipped"] = tuple(Skipped(**one) for one in found.get("skipped", ()))
         return cls(**found, predictions=predictions, places=places)
 
 
@@ -138,7 +141,12 @@ def _recalls(tree: dict[str, Any]) -> Recalls:
 
 
 def summarise(
-    name: str, predictions: Predictions, places: Places, cost: Cost, truth: Truth
+    name: str,
+    predictions: Predictions,
+    places: Places,
+    cost: Cost,
+    truth: Truth,
+    skipped: tuple[Skipped, ...] = (),
 ) -> Scores:
     """Count what was right: overall, by tier, by condition, and how surely."""
     run = predictions
@@ -170,6 +178,7 @@ def summarise(
         cost=cost,
         predictions=run,
         places=places,
+        skipped=skipped,
     )
 
 
@@ -181,7 +190,8 @@ def join_scores(parts: Sequence[Scores], *, one_map: bool = False) -> Scores:
     """
     joined = join_predictions([part.predictions for part in parts], one_map=one_map)
     cost = mean_cost([part.cost for part in parts])
-    return summarise(parts[0].name, joined, parts[0].places, cost, parts[0].truth)
+    skipped = tuple(one for part in parts for one in part.skipped)
+    return summarise(parts[0].name, joined, parts[0].places, cost, parts[0].truth, skipped)
 
 
 def recalls(first_right: NDArray[np.int64], clusters: NDArray[np.int64]) -> Recalls:

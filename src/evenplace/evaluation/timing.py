@@ -46,7 +46,7 @@ def time_stages(engine: Search, paths: Sequence[str], count: int = TIMED) -> dic
 
     The first answer, which fills caches, is left out when there are others.
     """
-    if engine.model is None or not paths or count < 1:
+    if engine.describer is None or not paths or count < 1:
         return {}
     step = max(1, len(paths) // count)
     asked = ask_photos(engine, list(paths[::step])[: count + 1], 5)
@@ -68,14 +68,13 @@ def measure_cost(
     engine: Search, *, answerable: int, skipped: int, pool_size: float, latency: dict[str, Latency]
 ) -> Cost:
     """Complete what an evaluation counted by what the engine and the process take."""
-    model = engine.model
     return Cost(
         answerable=answerable,
         skipped=skipped,
         unreachable=int((engine.labels < 0).sum()),
         pool_size=pool_size,
         index_bytes=engine.index_bytes,
-        parameters=0 if model is None else sum(p.numel() for p in model.parameters()),
+        parameters=engine.describer.parameters if engine.describer else 0,
         dim=engine.ranking.dim,
         resident_bytes=_resident_bytes(),
         latency=latency,

@@ -21,16 +21,16 @@ def height_width(size: Size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
 
 
-def open_picture(source: str | Path | bytes, size: Size | None = None) -> Image.Image:
+def open_picture(source: str | Path | bytes | Image.Image, size: Size | None = None) -> Image.Image:
     """Decode a picture to upright RGB, resized to `size`.
 
     Grey, 16-bit, palette, transparent (over white) and CMYK pictures all become RGB; the EXIF
     rotation is applied.  A JPEG much larger than `size` is decoded at a fraction of its scale.
     """
-    name = f"the picture of {len(source)} bytes" if isinstance(source, bytes) else str(source)
+    name = picture_name(source)
     target = None if size is None else height_width(size)
     try:
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+        with _opened(source) as image:
             if target is not None:
                 # Twice the target leaves the resampling enough to smooth; the larger side for
                 # both, because a rotation may still swap them.
@@ -48,6 +48,21 @@ def open_picture(source: str | Path | bytes, size: Size | None = None) -> Image.
     return picture.resize((target[1], target[0]), Image.Resampling.BICUBIC)
 
 
+def picture_name(source: str | Path | bytes | Image.Image) -> str:
+    """What to call a picture in a sentence about it."""
+    if isinstance(source, bytes):
+        return f"the picture of {len(source)} bytes"
+    if isinstance(source, Image.Image):
+        return f"the picture of {source.width} x {source.height} pixels"
+    return str(source)
+
+
+def _opened(source: str | Path | bytes | Image.Image) -> Image.Image:
+    if isinstance(source, Image.Image):
+        return source.copy()  # the caller's stays open, at its own scale
+    return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):  # 16-bit grey, whatever its byte order
         return Image.fromarray((np.asarray(image, np.uint32) >> 8).astype(np.uint8)).convert("RGB")
@@ -59,9 +74,8 @@ def _rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _reason(source: str | Path | bytes, cause: Exception) -> str:
-    empty = not source if isinstance(source, bytes) else _is_empty(Path(source))
-    if empty:
+def _reason(source: str | Path | bytes | Image.Image, cause: Exception) -> str:
+    if source == b"" or (isinstance(source, str | Path) and _is_empty(Path(source))):
         return "is empty (0 bytes)"
     if isinstance(cause, UnidentifiedImageError):
         return "is no picture that can be decoded"

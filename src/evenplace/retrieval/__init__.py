@@ -2,7 +2,7 @@
 
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.asking import Asked, ask_photos
-from evenplace.retrieval.build import build_index, fingerprint, index_descriptors
+from evenplace.retrieval.build import build_index, index_descriptors
 from evenplace.retrieval.engine import Search
 from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
 from evenplace.retrieval.layout import Index, open_index, verify_index
@@ -22,7 +22,6 @@ __all__ = [
     "ask_photos",
     "build_index",
     "compact_index",
-    "fingerprint",
     "index_descriptors",
     "open_index",
     "remove_photos",

@@ -1,14 +1,11 @@
 """Queries that are photo files, answered one by one."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Progress
 from evenplace.errors import SettingError
 from evenplace.photos.table import Skipped
@@ -31,19 +28,17 @@ def ask_photos(
     engine: Search, paths: Sequence[str], k: int = 20, *, progress: Progress | None = None
 ) -> Asked:
     """Answer photo files one by one, so that each stage's time is what one query costs."""
-    if engine.model is None:
-        raise SettingError("this engine has no model; ask it with descriptors: search()")
+    if engine.describer is None:
+        raise SettingError("this engine has no describer; ask it with descriptors: search()")
     parts: list[Hits] = []
     rows: list[int] = []
     skipped: list[Skipped] = []
-    for batch in load_batches(paths, engine.model.image_size, batch=1):
-        skipped += batch.skipped
-        for row in batch.rows:
-            began = time.perf_counter()
-            with torch.inference_mode():
-                descriptor = engine.model.eval()(batch.pixels)[:1].numpy()
-            spent = (time.perf_counter() - began) * 1e3
-            parts.append(engine.search(descriptor, k))
+    for row, path in enumerate(paths):
+        described = engine.describer.describe([path])
+        skipped += described.skipped
+        if len(described.rows):
+            parts.append(engine.search(described.descriptors, k))
+            spent = described.decode_ms + described.network_ms
             parts[-1].elapsed_ms["extract"] = np.array([spent])
             rows.append(row)
         if progress:

@@ -3,7 +3,6 @@
 N photos · C places · D descriptor
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,11 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenplace.describe.describer import Described, Progress, describe_photos
-from evenplace.describe.extraction import extract_photos, read_extracted
-from evenplace.describe.paired import Describing
+from evenplace.describe.describer import Described, Describer, Progress
+from evenplace.describe.parts import Parts
 from evenplace.errors import IndexFileError
 from evenplace.networks.classifiers import GroupClassifiers
+from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
@@ -29,7 +28,7 @@ from evenplace.retrieval.manifest import FileEntry, Manifest, entries, sync, wri
 from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
 from evenplace.retrieval.scale import fit_scale, photo_spread
 from evenplace.retrieval.tuning import build_coarse, made_up_queries
-from evenplace.training.cache import ViewSettings, cache_trunk
+from evenplace.training.cache import describe_cached
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -46,23 +45,27 @@ def build_index(
     raw: bool = False,
     spectra: Sequence[str] = (),
     cache_folder: Path | None = None,
-    parts_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Index:
     """Describe the database with a trained network and lay it out for search.
 
     raw: score places by prototypes of their own length, as Divide&Classify does, instead of
     cosines.  spectra: characteristic functions to keep, for CFD.  cache_folder: where training
-    kept the trunk's output; the photos it has need no second pass.  parts_folder: where
-    descriptors are kept part by part, so that a description that was stopped goes on.
+    kept the trunk's output; the photos it has need no second pass.
     """
-    described = describe_database(network, photos.paths, cache_folder, parts_folder, progress)
-    return index_described(network, described, photos, places, Path(out), raw=raw, spectra=spectra)
+    if cache_folder is None:
+        described = Describer(network).describe(photos.paths, progress=progress)
+    else:
+        described = describe_cached(network, photos.paths, cache_folder, progress)
+    return index_described(
+        network, described.descriptors, photos_of(described, photos), places, Path(out),
+        raw=raw, spectra=spectra,
+    )  # fmt: skip
 
 
 def index_described(
     network: PlaceNetwork,
-    described: Described,
+    descriptors: Any,
     photos: Photos,
     places: Places,
     out: Path,
@@ -70,22 +73,28 @@ def index_described(
     raw: bool = False,
     spectra: Sequence[str] = (),
 ) -> Index:
-    """Lay out what a trained network has described; its prototypes find the places."""
-    with torch.no_grad():
-        prototypes = _prototypes(network, raw).numpy()
+    """Lay out what a network has described.
+
+    Its prototypes find the places; one that knows no places, and only ranks, gets their means.
+    descriptors, photos: as in `index_descriptors`.
+    """
+    prototypes = None
+    if network.place_count:
+        with torch.no_grad():
+            prototypes = _prototypes(network, raw).cpu().numpy()
     return index_descriptors(
-        described.descriptors,
-        photos_of(described, photos),
+        descriptors,
+        photos,
         places,
         out,
         prototypes=prototypes,
         model=fingerprint(network),
-        scale=network.scale,
+        scale=network.scale if network.place_count else None,
         spectra=spectra,
     )
 
 
-def photos_of(described: Described, photos: Photos) -> Photos:
+def photos_of(described: Described | Parts, photos: Photos) -> Photos:
     """The photos that were described, and why the others were not."""
     return Photos(photos[described.rows].table, photos.skipped + described.skipped)
 
@@ -259,15 +268,6 @@ def mean_prototypes(descriptors: Floats, labels: Rows, count: int) -> Floats:
     return means
 
 
-def fingerprint(network: PlaceNetwork) -> str:
-    """A short digest of all weights: an index answers only the model that wrote it."""
-    digest = hashlib.sha256()
-    for name, tensor in network.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
 def check_units(block: Floats, rows: Rows) -> None:
     """Refuse descriptors that are not finite and of unit length."""
     norms = np.sqrt(np.vecdot(block, block))
@@ -293,31 +293,7 @@ def _as_slice(rows: Rows) -> Any:
     return slice(rows[0], rows[-1] + 1) if (np.diff(rows) == 1).all() else rows
 
 
-def describe_database(
-    network: Describing,
-    paths: list[str],
-    cache_folder: Path | None = None,
-    parts_folder: Path | None = None,
-    progress: Progress | None = None,
-) -> Described:
-    """Descriptors of photos: by parts that processes share, from the trunk's cache, or anew."""
-    if parts_folder is not None:
-        extract_photos(network, paths, parts_folder, progress=progress)
-        return read_extracted(network, paths, parts_folder)
-    if cache_folder is None or not isinstance(network, PlaceNetwork):
-        return describe_photos(network, paths, progress=progress)
-    cache = cache_trunk(network, paths, ViewSettings(), cache_folder, progress)
-    rows = np.flatnonzero(cache.readable)
-    with torch.inference_mode():
-        parts = [network.eval().describe(cache.plain(part)).numpy() for part in _chunks(rows)]
-    return Described(np.concatenate(parts), rows, cache.skipped)
-
-
 def _prototypes(network: PlaceNetwork, raw: bool) -> torch.Tensor:
     if raw and isinstance(network.classifiers, GroupClassifiers):
         return network.classifiers.joint(raw=True)
     return network.classifiers.joint()
-
-
-def _chunks(rows: Rows) -> list[Rows]:
-    return np.array_split(rows, max(1, len(rows) // 64))

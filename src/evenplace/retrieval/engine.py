@@ -10,13 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from evenplace.describe.decoding import picture_pixels
-from evenplace.describe.describer import Progress
-from evenplace.describe.paired import Describing
-from evenplace.errors import IndexFileError, SettingError
+from evenplace.describe.describer import Described, Describer, Progress
+from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import explain, least_confidence, masses
 from evenplace.retrieval.calibration import Calibration
 from evenplace.retrieval.collect import collect, everything
@@ -49,17 +46,17 @@ class Search:
     take the cells within so many metres of the winner.  exact: rank the whole database instead,
     photos outside every place included.  approximate: find the shortlist by the codes of the
     prototypes where the index has them.  facing: an answer must also look the query's way, so only
-    candidates that do count towards its confidence.  Without a model it answers descriptors only.
+    candidates that do count towards its confidence.  Without a describer it answers descriptors.
     min_precision: abstain from answers less sure than the calibration asks for that share of
     right ones.  store: who compares descriptors, the index's own files unless told.
     ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
-    query is then both descriptors side by side, as a `PairedNetwork` makes them.
+    query is then both descriptors side by side, as a `Describer` of two networks makes them.
     """
 
     def __init__(
         self,
         index: Index,
-        model: Describing | None = None,
+        describer: Describer | None = None,
         *,
         ranked_by: Index | None = None,
         shortlist: int = 20,
@@ -75,11 +72,11 @@ class Search:
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
-        if model is not None:
-            check_models(model, index, ranked_by)
+        if describer is not None:
+            check_models(describer, index, ranked_by)
         if ranked_by is not None:
             check_same_photos(index, ranked_by)
-        self.index, self.model, self.exact = index, model, exact
+        self.index, self.describer, self.exact = index, describer, exact
         self.ranking = index if ranked_by is None else ranked_by
         self.neighbours, self.calibration, self.min_precision = (
             neighbours,
@@ -154,19 +151,17 @@ class Search:
         paired = self.ranking is not self.index
         ranked_by = open_index(self.ranking.folder) if paired else None
         index = open_index(self.index.folder)
-        return Search(index, self.model, ranked_by=ranked_by, **self._settings)
+        return Search(index, self.describer, ranked_by=ranked_by, **self._settings)
 
     def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
         """Say where a photo was taken: the k best database photos, best first."""
-        return self.hits(self.search(self.describe(photo), k), 0)
+        return self.hits(self.search(self.describe(photo).descriptors, k), 0)
 
     def answer(self, photo: str | bytes, k: int = 5) -> Answer:
         """Say where a photo was taken, how sure that is, and what else it might be."""
-        began = time.perf_counter()
-        descriptor = self.describe(photo)
-        spent = (time.perf_counter() - began) * 1e3
-        answer = self.answers(descriptor, k)[0]
-        answer.elapsed_ms["extract"] = spent
+        described = self.describe(photo)
+        answer = self.answers(described.descriptors, k)[0]
+        answer.elapsed_ms["extract"] = described.decode_ms + described.network_ms
         return answer
 
     def answers(self, descriptors: Floats, k: int = 5) -> list[Answer]:
@@ -179,14 +174,14 @@ class Search:
             for query in range(len(found))
         ]
 
-    def describe(self, photo: str | bytes) -> Floats:
-        """The descriptor of one photo.  -> (1, D)."""
-        if self.model is None:
-            raise SettingError("this engine has no model; ask it with descriptors: search()")
-        pixels = picture_pixels(photo, self.model.image_size)
-        with torch.inference_mode():
-            descriptor: Floats = self.model.eval()(pixels[None]).numpy()
-        return descriptor
+    def describe(self, photo: str | bytes) -> Described:
+        """The descriptor of one photo, or the reason why it has none."""
+        if self.describer is None:
+            raise SettingError("this engine has no describer; ask it with descriptors: search()")
+        described = self.describer.describe([photo])
+        if described.skipped:
+            raise PhotoError(described.skipped[0].reason)
+        return described
 
     def hits(self, found: Hits, query: int) -> list[Hit]:
         """The answers to one of several queries, as a person reads them."""

@@ -6,35 +6,28 @@ Q queries · D descriptor of the first index · E of the second
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.describe.paired import Describing
+from evenplace.describe.describer import Describer
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.networks.network import PlaceNetwork
-from evenplace.retrieval.build import fingerprint
 from evenplace.retrieval.layout import Index
 
 Floats = NDArray[np.float32]
 _SHARED = ("photos.arrow", "starts.npy", "removed.npy", "places.parquet")
 
 
-def check_models(model: Describing, index: Index, ranking: Index | None) -> None:
+def check_models(describer: Describer, index: Index, ranking: Index | None) -> None:
     """Refuse an index that another network wrote."""
-    networks = [model] if isinstance(model, PlaceNetwork) else [model.classifier, model.describer]
     indexes = [index] if ranking is None else [index, ranking]
-    if len(networks) != len(indexes):
+    if len(describer.dims) != len(indexes):
         raise SettingError(
-            f"a model of {len(networks)} networks cannot ask {len(indexes)} indexes; "
-            "give ranked_by= with a PairedNetwork, and only then"
+            f"a describer of {len(describer.dims)} networks cannot ask {len(indexes)} indexes; "
+            "give Search ranked_by= where the describer has one, and only then"
         )
-    for network, asked in zip(networks, indexes, strict=True):
-        _check_model(network, asked)
-
-
-def _check_model(network: PlaceNetwork, index: Index) -> None:
-    if fingerprint(network) != index.model:
-        raise IndexFileError(
-            f"{index.folder} was written by model {index.model}, this one is "
-            f"{fingerprint(network)}; index the database again with this model"
-        )
+    for model, asked in zip(describer.fingerprints, indexes, strict=True):
+        if model != asked.model:
+            raise IndexFileError(
+                f"{asked.folder} was written by model {asked.model}, this one is {model}; "
+                "index the database again with this model"
+            )
 
 
 def check_same_photos(index: Index, ranking: Index) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from evenplace.describe.paired import Describing, PairedNetwork
+from evenplace.describe.describer import Describer
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.methods import build_describer
@@ -40,10 +40,13 @@ def run_describer(run: Path) -> PlaceNetwork:
     return load_checkpoint(path).network
 
 
-def run_model(run: Path) -> Describing:
-    """What describes the run's photos: its network, with the one that ranks if that is another."""
-    network = run_network(run)
-    return PairedNetwork(network, run_describer(run)) if describer_of(run) else network
+def open_describer(run: Path, **how: Any) -> Describer:
+    """What describes the run's photos: its network, with the one that ranks if that is another.
+
+    how: device, precision and batch, as a `Describer` takes them.
+    """
+    ranked_by = run_describer(run) if describer_of(run) else None
+    return Describer(run_network(run), ranked_by, **how)
 
 
 def describer_of(run: Path) -> str | None:

@@ -16,46 +16,42 @@ from typing import Any
 
 import torch
 
-from evenplace.describe.describer import Progress, describe_photos
-from evenplace.describe.extraction import extract_photos
-from evenplace.describe.paired import PairedNetwork
+from evenplace.describe.describer import Described, Describer, Progress
+from evenplace.describe.parts import Parts
 from evenplace.errors import RunError, SettingError
 from evenplace.evaluation import Predictions, Scores, evaluate
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.networks.checkpoints import save_checkpoint
+from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS, build_model
-from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.network import build_network
 from evenplace.photos.files import whole_file
-from evenplace.photos.table import Photos
+from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid
 from evenplace.retrieval import (
     Index,
     Search,
     add_photos,
-    build_index,
-    fingerprint,
     index_descriptors,
     open_index,
     replace_photos,
 )
-from evenplace.retrieval.build import mean_prototypes
+from evenplace.retrieval.build import index_described, mean_prototypes, photos_of
 from evenplace.retrieval.calibration import Rehearsal
-from evenplace.retrieval.pair import index_pair
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.sources import read_descriptors
 from evenplace.run.folder import (
     choose_describer,
     describer_of,
+    open_describer,
     run_describer,
-    run_model,
     run_network,
     run_places,
     run_recipe,
 )
 from evenplace.run.tune import hold_out, learn_search, read_fused
-from evenplace.training.cache import holds_trunk
-from evenplace.training.devices import choose_device
-from evenplace.training.distributed import Ranks, world_size
+from evenplace.training.cache import describe_cached, holds_trunk
+from evenplace.training.distributed import join_ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
@@ -109,65 +105,51 @@ def index_run(
     *,
     cache_folder: Path | None = None,
     announce: Announce | None = None,
+    **how: Any,
 ) -> Index:
     """Describe a database with the run's model and lay it out in run/index.
 
     Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
-    Photos it was trained on are not read again where training kept the trunk's output of them.
-    Where another network ranks, it describes them too, for run/ranking (`choose_describer`).
+    Of several processes each describes its share, and the first lays them out.  Photos it was
+    trained on are not read again where training kept the trunk's output of them.  Where another
+    network ranks, it describes them too, for run/ranking (`choose_describer`).
+    how: device, precision and batch of the `Describer`.
     """
-    if describer_of(run):
-        return _index_pair(run, database, announce)
-    network = run_network(run)
-    if cache_folder is None and holds_trunk(network, database.paths, run / "cache"):
+    ranks = join_ranks(how.get("device", "auto"))
+    network, paired = run_network(run), bool(describer_of(run))
+    progress = announce("describing the database") if announce else None
+    if paired and ranks.first:
+        choose_describer(run)
+    ranks.wait()
+    if not paired and cache_folder is None and holds_trunk(network, database.paths, run / "cache"):
         cache_folder = run / "cache"
-    parts = None if cache_folder else run / "descriptors"
-    if parts is not None:
-        describe_run(run, database, announce=announce)
-    built = build_index(
-        network,
-        database,
-        run_places(run),
-        run / "index",
-        spectra=spectra_for(run_recipe(run).search.rerank),
-        cache_folder=cache_folder,
-        parts_folder=parts,
-        progress=announce("describing the database") if announce and cache_folder else None,
-    )
-    if parts is not None:
-        shutil.rmtree(parts, ignore_errors=True)
-    return built
+    described: Described | Parts
+    if paired or cache_folder is None:
+        describer = open_describer(run, local=ranks.local, **how)
+        described = describer.parts(
+            database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
+            progress=progress,
+        )  # fmt: skip
+        ranks.wait()
+    elif ranks.first:
+        described = describe_cached(network, database.paths, cache_folder, progress)
+    if ranks.first:
+        _lay_out(run, database, described)
+        shutil.rmtree(run / "descriptors", ignore_errors=True)
+    ranks.wait()
+    return open_index(run / "index")
 
 
-def _index_pair(run: Path, database: Photos, announce: Announce | None) -> Index:
-    choose_describer(run)
-    describe_run(run, database, announce=announce)
-    built = index_pair(
-        PairedNetwork(run_network(run), run_describer(run)),
-        database,
-        run_places(run),
-        run / "index",
-        run / "ranking",
-        spectra=spectra_for(run_recipe(run).search.rerank),
-        parts_folder=run / "descriptors",
-    )
-    shutil.rmtree(run / "descriptors", ignore_errors=True)
-    return built
-
-
-def describe_run(
-    run: Path, database: Photos, ranks: Ranks | None = None, *, announce: Announce | None = None
-) -> None:
-    """Describe this process's share of a database to run/descriptors, on the fastest device."""
-    ranks = ranks or Ranks()
-    network = run_model(run).to(choose_device("auto", ranks.local))
-    extract_photos(
-        network,
-        database.paths,
-        run / "descriptors",
-        rank=ranks.rank,
-        ranks=ranks.count,
-        progress=announce("describing the database") if announce else None,
+def _lay_out(run: Path, database: Photos, described: Described | Parts) -> None:
+    """Write run/ranking, where another network ranks, and then run/index, which others watch."""
+    places, spectra = run_places(run), spectra_for(run_recipe(run).search.rerank)
+    readable, (own, *other) = photos_of(described, database), described.split()
+    for descriptors in other:
+        index_described(
+            run_describer(run), descriptors, readable, places, run / "ranking", spectra=spectra
+        )
+    index_described(
+        run_network(run), own, readable, places, run / "index", spectra=() if other else spectra
     )
 
 
@@ -179,12 +161,14 @@ def index_foreign(
     *,
     cell: float = 20.0,
     announce: Announce | None = None,
+    how: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Index:
     """Make a run of somebody else's weights: no training, places and prototypes from the database.
 
     checkpoint: "official", "imagenet", or the path of a file its authors published.  changes:
     the network that file is of, where it is not the method's first: backbone=, dim=, image_size=.
+    how: device, precision and batch of the `Describer`.
     """
     if METHODS.find(method).describer:
         raise SettingError(
@@ -193,12 +177,12 @@ def index_foreign(
         )
     network = build_model(method, weights=checkpoint, **changes)
     progress = announce("describing the database") if announce else None
-    described = describe_photos(network, database.paths, progress=progress)
+    described = Describer(network, **(how or {})).describe(database.paths, progress=progress)
     readable = database[described.rows]
     photos = Photos(readable.table, database.skipped + described.skipped)
     places = Grid(cell).partition(photos)
     prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
-    network.attach_places(torch.zeros(len(places), dtype=torch.long))
+    network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
     network.classifiers.set_prototypes(torch.from_numpy(prototypes))
     recipe = Recipe(method, network=network.spec, places=PlacesSpec(cell))
     claim_run(run, recipe, places)
@@ -224,19 +208,26 @@ def index_files(run: Path, database: Photos, descriptors: Path, *, cell: float =
 
 
 def add_to_run(
-    run: Path, photos: Photos, *, replace: bool = False, announce: Announce | None = None
-) -> Index:
-    """Describe photos with the run's model and add them to its index, or put them in anew."""
-    model = run_model(run)
+    run: Path,
+    photos: Photos,
+    *,
+    replace: bool = False,
+    announce: Announce | None = None,
+    **how: Any,
+) -> tuple[Index, tuple[Skipped, ...]]:
+    """Describe photos with the run's model and add them to its index, or put them in anew.
+
+    The index, and the photos that could not be read.
+    """
+    describer = open_describer(run, **how)
     progress = announce("describing the photos") if announce else None
-    described = describe_photos(model, photos.paths, progress=progress)
+    described = describer.describe(photos.paths, progress=progress)
     update, readable = replace_photos if replace else add_photos, photos[described.rows]
-    if isinstance(model, PlaceNetwork):
-        own, network = described.descriptors, model
-    else:
-        (own, other), network = model.split(described.descriptors), model.classifier
-        update(run / "ranking", other, readable, model=fingerprint(model.describer))
-    return update(run / "index", own, readable, model=fingerprint(network))
+    own, *other = described.split()
+    if other:
+        update(run / "ranking", other[0], readable, model=describer.fingerprints[1])
+    grown = update(run / "index", own, readable, model=describer.fingerprints[0])
+    return grown, photos.skipped + described.skipped
 
 
 def evaluate_run(
@@ -297,12 +288,18 @@ def write_scores(found: Scores, folder: Path) -> None:
 
 
 def open_engine(
-    run: Path, *, radius: float = 25.0, heading: float | None = None, **changes: Any
+    run: Path,
+    *,
+    radius: float = 25.0,
+    heading: float | None = None,
+    how: dict[str, Any] | None = None,
+    **changes: Any,
 ) -> Search:
     """Open a run for questions with its recipe's search settings, some of them changed.
 
     radius, heading: what makes an answer right, for its confidence to be that probability.  What
-    was learned of the classifier's own ranking says nothing of one by another network.
+    was learned of the classifier's own ranking says nothing of one by another network.  how:
+    device, precision and batch of the `Describer`.
     """
     spec = run_recipe(run).search
     settings: dict[str, Any] = {
@@ -323,7 +320,7 @@ def open_engine(
         settings["confidence"] = "mass"  # log odds that nobody has calibrated
     if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
         settings["rerank"] = read_fused(run / "fused.json")
-    return Search(open_index(run / "index"), run_model(run), **settings)
+    return Search(open_index(run / "index"), open_describer(run, **(how or {})), **settings)
 
 
 def run_scores(run: Path, folder: Path | None = None) -> Scores:

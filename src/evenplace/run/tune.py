@@ -29,11 +29,11 @@ from evenplace.photos.splits import spots_of
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval import Index, Search, index_descriptors
-from evenplace.retrieval.build import describe_database
 from evenplace.retrieval.calibration import Rehearsal
 from evenplace.retrieval.fusion import Evidence, fit_fused
 from evenplace.retrieval.pools import Pool, Ranking
 from evenplace.retrieval.rerank import L2, Fused, Searched
+from evenplace.training.cache import describe_cached
 from evenplace.training.loop import train
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec
@@ -139,14 +139,14 @@ def _fold(
         announce=(lambda _: progress) if progress else None,
         device=device,
     )  # fmt: skip
-    described = describe_database(network, photos.paths, cache_folder)
+    described = describe_cached(network, photos.paths, cache_folder)
     held = np.isin(described.rows, rows)
     index = index_descriptors(
         described.descriptors[~held],
         photos[described.rows[~held]],
         places,
         folder / "index",
-        prototypes=network.classifiers.joint().detach().numpy(),
+        prototypes=network.classifiers.joint().detach().cpu().numpy(),
         scale=network.scale,
     )
     return Fold(index, photos[described.rows[held]], described.descriptors[held])

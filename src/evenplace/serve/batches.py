@@ -15,11 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from evenplace.describe.paired import Describing
+from evenplace.describe.describer import Describer
 from evenplace.retrieval import Answer
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.settings import Batching, Limits
@@ -33,7 +31,7 @@ class _Read:
     """A question whose photo has been decoded."""
 
     snapshot: Snapshot
-    pixels: Tensor  # (3, H, W)
+    pixels: NDArray[np.uint8]  # (3, H, W)
     k: int
     waited_ms: float  # before it was decoded
     decoded_ms: float
@@ -157,9 +155,9 @@ def _read(
     snapshot: Snapshot, photo: bytes, k: int, limits: Limits, number: int, asked: float
 ) -> _Read:
     began = time.perf_counter()
-    model = snapshot.engine.model
-    assert model is not None  # a run has one
-    pixels = decode_photo(photo, model.image_size, limits, number)
+    describer = snapshot.engine.describer
+    assert describer is not None  # a run has one
+    pixels = decode_photo(photo, describer.image_size, limits, number)
     ended = time.perf_counter()
     return _Read(snapshot, pixels, k, (began - asked) * 1e3, (ended - began) * 1e3, ended)
 
@@ -174,8 +172,8 @@ def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
 
 def _answer(batch: Sequence[_Read]) -> list[Answer]:
     engine, began = batch[0].snapshot.engine, time.perf_counter()
-    assert engine.model is not None
-    described = describe(engine.model, torch.stack([read.pixels for read in batch]))
+    assert engine.describer is not None
+    described = describe(engine.describer, np.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3
     answers = engine.answers(described, batch[0].k)
     return [
@@ -184,14 +182,12 @@ def _answer(batch: Sequence[_Read]) -> list[Answer]:
     ]
 
 
-def describe(model: Describing, pixels: Tensor) -> NDArray[np.float32]:
+def describe(describer: Describer, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Unit descriptors of a batch, each as if it had come alone: (B, 3, H, W) -> (B, D)."""
-    with torch.inference_mode():
-        if model.batch is None:
-            described: NDArray[np.float32] = model(pixels).numpy()
-            return described
-        # Such a network looks at the photos of a batch together: strangers' photos must not mix.
-        return np.concatenate([model(one[None]).numpy() for one in pixels])
+    if describer.together is None:
+        return describer.describe(pixels).descriptors
+    # Such a network looks at the photos of a batch together: strangers' photos must not mix.
+    return np.concatenate([describer.describe(one[None]).descriptors for one in pixels])
 
 
 def _times(read: _Read, began: float, described_ms: float) -> dict[str, float]:

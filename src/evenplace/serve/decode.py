@@ -6,8 +6,9 @@ known to be allowed.  What the decoder said is not passed on: it may quote the f
 
 import io
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
-from torch import Tensor
 
 from evenplace.describe.decoding import picture_pixels
 from evenplace.errors import PhotoError
@@ -28,7 +29,7 @@ MOST_SCANS = 100  # a progressive JPEG has ten; each one costs a pass over all p
 REMEDY = "send a JPEG, PNG or WebP"
 
 
-def decode_photo(data: bytes, size: Size, limits: Limits, number: int = 1) -> Tensor:
+def decode_photo(data: bytes, size: Size, limits: Limits, number: int = 1) -> NDArray[np.uint8]:
     """Pixels of one uploaded photo, ready for the network: (3, H, W) uint8."""
     width, height = _header(data, number)
     if width * height > limits.photo_pixels:

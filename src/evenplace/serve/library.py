@@ -32,7 +32,7 @@ class Library:
         on_reload: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
-        self._changes = {} if min_precision is None else {"min_precision": min_precision}
+        self._min_precision = min_precision
         self._lock = threading.Lock()
         self._mark = self._look()
         self.current = self._open()
@@ -91,10 +91,9 @@ class Library:
 
     def _load(self) -> Snapshot:
         version = self._version()
-        engine = open_engine(self._run, **self._changes)
-        if engine.model is None:
+        engine = open_engine(self._run, min_precision=self._min_precision)
+        if engine.describer is None:
             raise RunError(f"{self._run} has no model to describe photos with; train it first")
-        engine.model.eval()
         if self._version() != version:
             raise IndexFileError(
                 f"{self._run / 'index'} changed while it was opened; wait a moment"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.describe.decoding import load_batches
-from evenplace.describe.describer import Progress
+from evenplace.describe.describer import Described, Progress
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
@@ -28,6 +28,7 @@ from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 
 _BATCH = 8
+_CHUNK = 64
 _KEEP = 1024  # photos between two notes of how far a view has come
 
 
@@ -104,6 +105,21 @@ def cache_trunk(
     return TrunkCache(maps, readable, left_out, rows)
 
 
+def describe_cached(
+    network: PlaceNetwork, paths: Sequence[str], folder: Path, progress: Progress | None = None
+) -> Described:
+    """Descriptors from the trunk's output, running the trunk only over photos it does not have."""
+    cache = cache_trunk(network, paths, ViewSettings(), folder, progress)
+    rows = np.flatnonzero(cache.readable)
+    found = [np.empty((0, network.dim), np.float32)]
+    network.eval()
+    with torch.inference_mode():
+        for start in range(0, len(rows), _CHUNK):
+            maps = cache.plain(rows[start : start + _CHUNK]).to(network.device)
+            found.append(network.describe(maps).cpu().numpy())
+    return Described(np.concatenate(found), rows, cache.skipped, (network.dim,))
+
+
 def holds_trunk(network: PlaceNetwork, paths: Sequence[str], folder: Path) -> bool:
     """Whether a cache here has these photos, as they are, under this trunk."""
     return bool(_find_larger(folder, _digest_trunk(network), [_stamp(path) for path in paths]))
@@ -135,7 +151,7 @@ def _run_view(
     for batch in load_batches(paths, network.image_size, batch=_BATCH, rows=rows):
         work.skipped |= {item.path: item.reason for item in batch.skipped}
         if batch.rows:
-            pixels = batch.pixels.to(network.device)
+            pixels = torch.from_numpy(batch.pixels).to(network.device)
             if view and views.augment:
                 pixels = augmented(pixels, work.generator, views.augmentation)
             work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())

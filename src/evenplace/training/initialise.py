@@ -28,7 +28,7 @@ def fit_aggregator(
     drawn: list[Tensor] = []
     for batch in load_batches(paths, network.image_size):
         if batch.rows:
-            maps = network.backbone.trunk(batch.pixels.to(network.device))
+            maps = network.backbone.trunk(torch.from_numpy(batch.pixels).to(network.device))
             for photo in local_features(network.backbone.features(maps)):  # (h·w, D)
                 chosen = torch.randperm(len(photo), generator=generator)[:per_photo]
                 drawn.append(photo[chosen].cpu())

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
+from evenplace.describe.devices import choose_device
 from evenplace.errors import PlaceError, RunError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
@@ -23,7 +24,6 @@ from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation
 from evenplace.training.cache import TrunkCache, ViewSettings, cache_trunk
-from evenplace.training.devices import choose_device
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.objective import Scene
 from evenplace.training.progress import claim_run, has_progress

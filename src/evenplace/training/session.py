@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evenplace.describe.describer import Progress
+from evenplace.describe.devices import choose_precision, loss_scaler, lower_precision
 from evenplace.errors import PlaceError, RunError
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
 from evenplace.training.average import Average
-from evenplace.training.devices import choose_precision, loss_scaler, lower_precision
 from evenplace.training.log import RunLog
 from evenplace.training.objective import Scene, build_objective
 from evenplace.training.progress import State, load_progress, save_progress

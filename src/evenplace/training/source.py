@@ -81,7 +81,7 @@ class PhotoSource:
         for number, (step, rows, batch) in enumerate(zipped, first):
             self.bad |= {one.path: one.reason for one in batch.skipped}
             kept = np.isin(rows, batch.rows)
-            pixels = batch.pixels.to(self.network.device)
+            pixels = torch.from_numpy(batch.pixels).to(self.network.device)
             if self.how is not None:
                 pixels = augmented(pixels, self._dice([*seed, number]), self.how)
             yield step.only(gather_mask(kept, self.ranks)), self.network.backbone.trunk(pixels)
@@ -126,7 +126,8 @@ class PhotoSource:
             self.bad |= {one.path: one.reason for one in batch.skipped}
             if batch.rows:
                 at = part[np.isin(rows[part], batch.rows)]
-                yield at, self.network.backbone.trunk(batch.pixels.to(self.network.device))
+                pixels = torch.from_numpy(batch.pixels).to(self.network.device)
+                yield at, self.network.backbone.trunk(pixels)
 
     def _dice(self, seed: Sequence[int]) -> torch.Generator:
         drawn = np.random.default_rng([*seed, self.ranks.rank]).integers(2**62)
