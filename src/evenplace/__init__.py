@@ -13,6 +13,7 @@ _HOMES = {
     "evenplace.photos.protocols": ("read_protocol",),
     "evenplace.places": (
         "FocalGrid",
+        "Given",
         "Grid",
         "GridGroups",
         "Intersection",

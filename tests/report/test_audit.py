@@ -123,7 +123,13 @@ def test_a_text_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_our_own_predictions_are_read(tmp_path: Path) -> None:
-    rows = {"path": ["q.jpg"], "east": [1.0], "north": [1.0], "hit_right": [[True, False]]}
+    rows = {
+        "path": ["q.jpg"],
+        "east": [1.0],
+        "north": [1.0],
+        "zone": [0],
+        "hit_right": [[True, False]],
+    }
     pq.write_table(pa.table(rows), tmp_path / "predictions.parquet")
     photos = Photos.from_arrays(east=[1.0], north=[1.0])
     answers = read_answers(tmp_path / "predictions.parquet", photos)

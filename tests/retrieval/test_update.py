@@ -182,8 +182,6 @@ def test_mistakes_change_nothing(folder: Path) -> None:
         add_photos(folder, unit(3, 8, 0), drawn(3, 5)[1])
     with pytest.raises(IndexFileError, match="unit length"):
         add_photos(folder, np.full((3, 24), np.nan, np.float32), drawn(3, 5)[1])
-    with pytest.raises(PhotoError, match="zone"):
-        add_photos(folder, unit(1, 24, 0), named(np.zeros((1, 2)), ["far.jpg"], zone=33))
     with pytest.raises(PhotoError, match="occurs twice"):
         add_photos(folder, unit(2, 24, 0), named(np.zeros((2, 2)), ["a.jpg", "a.jpg"]))
     assert open_index(folder).manifest.generation == 1

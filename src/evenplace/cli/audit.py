@@ -30,6 +30,9 @@ def audit(
     )  # fmt: skip
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])
+    cities, each = found.city_table()
+    if each:
+        print_table(cities, each, "city by city, and together")
     console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
     page = write_audit(found, out, title=f"How uneven is {title_of(path)}?")
     console.print(f"wrote {page}", markup=False, soft_wrap=True)

@@ -107,10 +107,11 @@ def predict(
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
+        zones=queries.zone,
         places=places,
         tiers=tiers,
         photographed=np.where(places >= 0, known.counts[places], 0),
-        clusters=find_spots(queries.positions),
+        clusters=find_spots(queries.positions, queries.zone),
         positives=positives.counts,
         first_right=first_right(right),
         first_centre=_first_centre(engine, queries, hits, truth.radius),
@@ -119,6 +120,7 @@ def predict(
         estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
         hit_paths=names[hits.rows],
         hit_positions=spots,
+        hit_zones=np.append(database.zone, 0).astype(np.int8)[hits.rows],
         hit_distances=hits.distances,
         hit_right=right,
         sources=dict(sources or {}),
@@ -152,7 +154,7 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, 
     own = places.locate(queries).copy()
     lost = queries[own < 0]
     centres = Photos.from_arrays(
-        east=places.centres[:, 0], north=places.centres[:, 1], zone=places.zone
+        east=places.centres[:, 0], north=places.centres[:, 1], zone=places.zones
     )
     near = find_nearby(centres, lost, radius)
     asked = np.repeat(np.arange(len(lost)), np.diff(near.starts))
@@ -184,4 +186,5 @@ def _first_centre(engine: Search, queries: Photos, hits: Hits, radius: float) ->
     """Rank of the first shortlisted place whose centre lies within the radius (LR@N).  (Q,)."""
     east, north = (axis[hits.shortlist] for axis in engine.index.places.centres.T)  # (Q, n)
     away = np.hypot(east - queries.east[:, None], north - queries.north[:, None])
-    return first_right(away <= radius)
+    here = engine.index.places.zones[hits.shortlist] == queries.zone[:, None]
+    return first_right((away <= radius) & here)

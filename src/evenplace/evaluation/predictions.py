@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 
+FAR = 2e7  # metres, half around the earth: what an answer in another zone is said to be off
 _SOURCE, _CONDITION = "confidence_", "condition_"
 
 
@@ -26,6 +27,7 @@ class Predictions:
 
     paths: list[str]
     positions: NDArray[np.float64]  # (Q, 2)
+    zones: NDArray[np.int8]  # (Q,) the UTM zone of the position
     places: NDArray[np.int64]  # (Q,) the query's own place, -1 for none
     tiers: NDArray[np.int8]  # (Q,) 0 head, 1 middle, 2 tail, -1 none
     photographed: NDArray[np.int64]  # (Q,) photos of that place, 0 for none
@@ -38,6 +40,7 @@ class Predictions:
     estimates: NDArray[np.float64]  # (Q, 2) where the system says the query was taken
     hit_paths: NDArray[np.object_]  # (Q, k)
     hit_positions: NDArray[np.float64]  # (Q, k, 2)
+    hit_zones: NDArray[np.int8]  # (Q, k) 0 where there is no hit
     hit_distances: NDArray[np.float32]  # (Q, k)
     hit_right: NDArray[np.bool_]  # (Q, k)
     sources: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # (Q,) each
@@ -57,7 +60,16 @@ class Predictions:
         """Metres between the estimated and the true position; nan without an answer.  (Q,)."""
         away = self.estimates - self.positions
         metres: NDArray[np.float64] = np.hypot(away[:, 0], away[:, 1])
-        return metres
+        elsewhere = np.isfinite(metres) & (self.hit_zones[:, 0] != self.zones)
+        return np.where(elsewhere, FAR, metres)
+
+    @property
+    def hit_metres(self) -> NDArray[np.float64]:
+        """Metres between each hit and its query; nan without a hit.  (Q, k)."""
+        away = self.hit_positions - self.positions[:, None]
+        metres = np.hypot(away[..., 0], away[..., 1])
+        elsewhere = np.isfinite(metres) & (self.hit_zones != self.zones[:, None])
+        return np.where(elsewhere, FAR, metres)
 
     def __getitem__(self, chosen: NDArray[Any]) -> "Predictions":
         """Some of the queries, by a mask or by rows."""
@@ -75,6 +87,7 @@ class Predictions:
             "hit_east": self.hit_positions[:, :, 0],
             "hit_north": self.hit_positions[:, :, 1],
             "hit_distance": self.hit_distances,
+            "hit_zone": self.hit_zones,
             "hit_right": self.hit_right,
         }
         columns |= {name: _lists(values) for name, values in hits.items()}
@@ -105,6 +118,7 @@ class Predictions:
             hit_paths=hits["path"].astype(object),
             hit_positions=np.stack([hits["east"], hits["north"]], axis=2),
             hit_distances=hits["distance"].astype(np.float32),
+            hit_zones=hits["zone"].astype(np.int8),
             hit_right=hits["right"].astype(bool),
             sources={n.removeprefix(_SOURCE): numbers(n) for n in _named(table, _SOURCE)},
             conditions={
@@ -128,21 +142,25 @@ def join_predictions(runs: Sequence[Predictions], *, one_map: bool = False) -> P
             parts = [part + before for part, before in zip(parts, sizes, strict=True)]
         merged[one.name] = _join(parts)
     if one_map:
-        merged["clusters"] = find_spots(merged["positions"])
+        merged["clusters"] = find_spots(merged["positions"], merged["zones"])
     return Predictions(**merged)
 
 
-def find_spots(positions: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Queries taken within the same 10 m square form one spot.  (Q, 2) -> (Q,)."""
+def find_spots(
+    positions: NDArray[np.float64], zones: NDArray[np.integer] | int = 0
+) -> NDArray[np.int64]:
+    """Queries taken within the same 10 m square of a zone form one spot.  (Q, 2) -> (Q,)."""
     squares = np.floor(positions / 10).astype(np.int64)
     squares -= squares.min(axis=0, initial=0) if len(squares) else 0
     keys = squares[:, 0] * (squares[:, 1].max(initial=0) + 1) + squares[:, 1]
+    keys += np.asarray(zones, np.int64) * (keys.max(initial=0) + 1)
     which: NDArray[np.int64] = np.unique(keys, return_inverse=True)[1]
     return which
 
 
 _FLAT = {
     "path": "paths",
+    "zone": "zones",
     "place": "places",
     "tier": "tiers",
     "photographed": "photographed",
@@ -153,7 +171,7 @@ _FLAT = {
     "in_pool": "in_pool",
     "confidence": "confidence",
 }
-_HITS = ("path", "east", "north", "distance", "right")
+_HITS = ("path", "east", "north", "distance", "zone", "right")
 
 
 def _named(table: pa.Table, prefix: str) -> list[str]:

@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 APART = 20_000.0  # metres between cities of one zone
 _CELL = APART / 4
+_BEYOND = 1e9  # cells from the origin: off any map, and safe to multiply
 _FINE = 100.0  # metres to which the distance of two clusters is told
 _MADE_UP = re.compile(r"(local|\d{1,2}[NS])(-\d+)?")
 
@@ -52,7 +53,10 @@ def find_clusters(east: Floats, north: Floats, apart: float = APART) -> Ints:
     """
     if not len(east) or np.hypot(np.ptp(east), np.ptp(north)) <= apart:
         return np.zeros(len(east), np.int64)
-    column, row = (np.floor(axis / _CELL).astype(np.int64) for axis in (east, north))
+    column, row = (
+        np.clip(np.floor(axis / _CELL), -_BEYOND, _BEYOND).astype(np.int64)
+        for axis in (east, north)
+    )
     column, row = column - column.min(), row - row.min()
     height = int(row.max()) + 12  # so that no neighbour wraps into the next column
     cells, cell = _numbered(column * height + row)

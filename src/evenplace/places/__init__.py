@@ -1,6 +1,7 @@
 """The map cut into classes."""
 
 from evenplace.places.focal import FocalGrid
+from evenplace.places.given import Given
 from evenplace.places.grid import Grid, GridGroups
 from evenplace.places.intersection import Intersection
 from evenplace.places.kdtree import KdTree
@@ -11,6 +12,7 @@ from evenplace.places.tiers import TIERS, query_tiers, tiers
 __all__ = [
     "TIERS",
     "FocalGrid",
+    "Given",
     "Grid",
     "GridGroups",
     "Intersection",

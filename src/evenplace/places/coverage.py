@@ -33,6 +33,8 @@ class Need:
     """A block of the map where places are photographed less than the median place."""
 
     centre: tuple[float, float]  # east, north
+    city: str
+    zone: int
     places: int
     below: int  # of them, with fewer photos than the median place
     photos: int  # that would bring them all to the median
@@ -72,13 +74,22 @@ def find_needs(places: Places, block: float = 200.0, most: int = 12) -> list[Nee
     target = int(np.median(places.counts))
     lack = np.maximum(target - places.counts, 0)
     cells = np.floor(places.centres / block).astype(np.int64)
+    cells = np.column_stack([places.home, cells])
     found, at = np.unique(cells, axis=0, return_inverse=True)
     total, below, photos = (
         np.bincount(at, weights, len(found)).astype(np.int64) for weights in (None, lack > 0, lack)
     )
-    order = np.lexsort((found[:, 1], found[:, 0], -photos, -below))
+    order = np.lexsort((*found.T[::-1], -photos, -below))
+    at = at.ravel()
     return [
-        Need(_centre(places, at == row), int(total[row]), int(below[row]), int(photos[row]))
+        Need(
+            centre=_centre(places, at == row),
+            city=places.maps[found[row, 0]].city,
+            zone=places.maps[found[row, 0]].zone,
+            places=int(total[row]),
+            below=int(below[row]),
+            photos=int(photos[row]),
+        )
         for row in order[:most]
         if below[row]
     ]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.table import Photos
+from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.grid import Grid
 from evenplace.places.table import Places
 
@@ -56,6 +57,10 @@ class FocalGrid:
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are; cells whose photos all look away are no places."""
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        photos = sheet.photos
         cells = self.grid.partition(photos)
         points = self._focal_points(photos, cells)  # (C, 2)
         rule = replace(self, points=tuple(map(tuple, points.tolist())))
@@ -68,7 +73,8 @@ class FocalGrid:
             labels=number[labels],
             ids=cells.ids[keep],
             counts=counts[keep],
-            zone=cells.zone,
+            zone=sheet.zone,
+            city=sheet.city,
             groups=cells.groups[keep],
         )
 
@@ -83,7 +89,13 @@ class FocalGrid:
 
     def aim(self, places: Places, photos: Photos) -> Floats:
         """The heading from each photo to the focal point of its place, NaN outside: (N,)."""
-        return self._bearings(photos.positions, places.locate(photos))
+        labels, aim = places.locate(photos), np.full(len(photos), np.nan)
+        for number, one in enumerate(places.maps):
+            first, last = np.searchsorted(places.home, [number, number + 1])
+            mine = (labels >= first) & (labels < last)
+            assert isinstance(one.rule, FocalGrid)
+            aim[mine] = one.rule._bearings(photos.positions[mine], labels[mine] - first)
+        return aim
 
     def outlines(self, ids: Ints, zone: int) -> Floats:
         return self.grid.outlines(ids, zone)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
+from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places, one_zone
+from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,7 +76,10 @@ class Grid:
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are."""
-        zone = one_zone(photos)
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        photos = sheet.photos
         span = self._span(photos)
         keys = np.empty(len(photos), np.int64)
         east, north, heading = photos.east, photos.north, photos.heading
@@ -83,7 +87,7 @@ class Grid:
             rows = slice(start, start + BLOCK)
             keys[rows] = self._keys(span, east[rows], north[rows], heading[rows])
         found = tally(keys, span.total, self.min_photos)
-        return self._places(span.unpack(found.keys), found.counts, found.labels, zone)
+        return self._places(span.unpack(found.keys), found.counts, found.labels, sheet)
 
     def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
         """Which cell each position lies in: (N, 2) -> (N,)."""
@@ -146,13 +150,21 @@ class Grid:
             key[unknown] = span.total
         return key.astype(np.int64)
 
-    def _places(self, ids: Ints, counts: Ints, labels: Ints, zone: int) -> Places:
+    def _places(self, ids: Ints, counts: Ints, labels: Ints, sheet: Sheet) -> Places:
         groups = self.group_of(ids)
         if self.groups_in_use is not None:
             used = groups < self.groups_in_use
             renumber = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
             ids, counts, groups, labels = ids[used], counts[used], groups[used], renumber[labels]
-        return Places.build(self, labels=labels, ids=ids, counts=counts, zone=zone, groups=groups)
+        return Places.build(
+            self,
+            labels=labels,
+            ids=ids,
+            counts=counts,
+            zone=sheet.zone,
+            city=sheet.city,
+            groups=groups,
+        )
 
 
 @dataclass(frozen=True)

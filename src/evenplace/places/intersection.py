@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.table import Photos
+from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, one_zone
+from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,8 +51,10 @@ class Intersection:
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map coarsely several times, and where the cuts cross."""
-        zone = one_zone(photos)
-        parents = tuple(one.partition(photos) for one in self.partitions)
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        parents = tuple(one.partition(sheet.photos) for one in self.partitions)
         span = Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
         found = tally(span.pack([one.labels for one in parents]), span.total, self.min_photos)
         bare = tuple(replace(one, labels=np.empty(0, np.int64)) for one in parents)
@@ -60,7 +63,8 @@ class Intersection:
             labels=found.labels,
             ids=span.unpack(found.keys),
             counts=found.counts,
-            zone=zone,
+            zone=sheet.zone,
+            city=sheet.city,
         )
 
     def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
+from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.cuts import Cuts
 from evenplace.places.keys import tally
 from evenplace.places.medians import grow
-from evenplace.places.table import Places, one_zone
+from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,15 +49,18 @@ class KdTree:
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are."""
-        zone = one_zone(photos)
-        cuts, labels = grow(photos.east, photos.north, self.max_photos)
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        cuts, labels = grow(sheet.photos.east, sheet.photos.north, self.max_photos)
         found = tally(labels, len(cuts.leaves), self.min_photos)
         return Places.build(
             replace(self, cuts=cuts),
             labels=found.labels,
             ids=cuts.leaves[found.keys][:, None],
             counts=found.counts,
-            zone=zone,
+            zone=sheet.zone,
+            city=sheet.city,
         )
 
     def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:

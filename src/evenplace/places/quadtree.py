@@ -15,9 +15,10 @@ from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.geodesy import to_degrees, to_metres
 from evenplace.photos.table import Photos
 from evenplace.places import s2
+from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.grid import CORNERS, cell_numbers
 from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places, one_zone
+from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,7 +63,10 @@ class Quadtree:
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are."""
-        rule = replace(self, zone=one_zone(photos))
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        rule, photos = replace(self, zone=sheet.zone), sheet.photos
         if self.cells == "s2" and not rule.zone:
             raise PlaceError("the photos are in local metres (zone 0), which S2 cannot place")
         span = rule._span(photos)
@@ -77,7 +81,9 @@ class Quadtree:
         ids, counts, place = _distinct(ids, found.counts, self.min_photos)
         for start in range(0, len(keys), BLOCK):
             keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
-        return Places.build(rule, labels=keys, ids=ids, counts=counts, zone=rule.zone)
+        return Places.build(
+            rule, labels=keys, ids=ids, counts=counts, zone=sheet.zone, city=sheet.city
+        )
 
     def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
         """Cut the map several times, coarse to fine: HGE's (5000, 2000, 1000).
@@ -89,7 +95,8 @@ class Quadtree:
         cut = [replace(self, max_photos=most).partition(photos) for most in max_photos]
         nested = [cut[0]]
         for coarse, fine in pairwise(cut):
-            nested.append(replace(fine, extra={"parent": coarse.locate(fine.centres)}))
+            parent = coarse.locate(fine.centres, zone=fine.zones, home=fine.home)
+            nested.append(replace(fine, extra={"parent": parent}))
         return tuple(nested)
 
     def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:

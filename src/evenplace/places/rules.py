@@ -4,6 +4,7 @@ from typing import Any
 
 from evenplace.errors import unknown_name
 from evenplace.places.focal import FocalGrid
+from evenplace.places.given import Given
 from evenplace.places.grid import Grid
 from evenplace.places.intersection import Intersection
 from evenplace.places.kdtree import KdTree
@@ -11,7 +12,7 @@ from evenplace.places.quadtree import Quadtree
 from evenplace.places.table import Places, Rule
 
 RULES: dict[str, type] = {
-    rule.name: rule for rule in (Grid, FocalGrid, KdTree, Quadtree, Intersection)
+    rule.name: rule for rule in (Grid, FocalGrid, KdTree, Quadtree, Intersection, Given)
 }
 
 

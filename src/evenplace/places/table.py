@@ -1,6 +1,6 @@
 """Places: the map cut into classes, with what each later step asks of them.
 
-# N photos · C places · k columns of an id · V corners of an outline
+# N photos · C places · M maps · k columns of an id · V corners of an outline
 """
 
 import json
@@ -11,16 +11,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenplace.errors import PhotoError, PlaceError
+from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.tiers import TIERS, tiers
 
 METADATA = b"evenplace.places"
-VERSION = 1
+VERSION = 2
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -44,11 +44,32 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Places:
-    """A map cut into places.
+class Map:
+    """One city's map: a zone whose metres mean something, and how it was cut."""
 
-    Places are sorted by id, and an id depends on the rule and on where the photos lie, never on
-    their order.  `labels` are of the photos the places were made from; ask `locate` for others.
+    city: str
+    zone: int
+    rule: Rule
+    width: int  # columns of an id; what a longer row of ids has beyond them is another map's
+
+    def to_plain(self) -> dict[str, Any]:
+        rule = {"name": self.rule.name, **self.rule.settings()}
+        return {"city": self.city, "zone": self.zone, "width": self.width, "rule": rule}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "Map":
+        from evenplace.places.rules import make_rule  # the rules build Places
+
+        return cls(plain["city"], plain["zone"], make_rule(plain["rule"]), plain["width"])
+
+
+@dataclass(frozen=True)
+class Places:
+    """The maps of one city or several, cut into places; a place belongs to one map.
+
+    Places are sorted by map and id, and an id depends on the rule and on where the photos lie,
+    never on their order.  `labels` are of the photos the places were made from; ask `locate` for
+    others.
     """
 
     labels: Ints  # (N,) place of each photo, -1 outside every place
@@ -58,13 +79,13 @@ class Places:
     groups: NDArray[np.int32]  # (C,) softmax group; grid cells of one group are never adjacent
     tiers: NDArray[np.int8]  # (C,) 0 head, 1 middle, 2 tail
     areas: Floats  # (C,) square metres
-    zone: int
-    rule: Rule
+    maps: tuple[Map, ...]
+    home: NDArray[np.int32]  # (C,) the map of each place, ascending
     extra: dict[str, Ints] = field(default_factory=dict)  # (C,) more of a place: parents, focal …
 
     def __post_init__(self) -> None:
-        lengths = {len(self.ids), len(self.centres), len(self.counts), len(self.groups)}
-        if lengths != {len(self.tiers)} or len(self.areas) != len(self.tiers):
+        lengths = {len(getattr(self, name)) for name in ("ids", *_COLUMNS, "centres")}
+        if len(lengths) > 1:
             raise PlaceError(
                 f"the columns of the places have {sorted(lengths)} rows; give one each"
             )
@@ -78,10 +99,11 @@ class Places:
         ids: Ints,
         counts: Ints,
         zone: int,
+        city: str = "",
         groups: NDArray[np.int32] | None = None,
         extra: dict[str, Ints] | None = None,
     ) -> Self:
-        """Complete places from their ids and counts: outlines give centres and areas."""
+        """Complete the places of one map: outlines give centres and areas."""
         corners = rule.outlines(ids, zone)  # (C, V, 2)
         return cls(
             labels=labels,
@@ -91,10 +113,38 @@ class Places:
             groups=np.zeros(len(ids), np.int32) if groups is None else groups,
             tiers=tiers(counts),
             areas=_areas(corners),
-            zone=zone,
-            rule=rule,
+            maps=(Map(city, zone, rule, ids.shape[1]),),
+            home=np.zeros(len(ids), np.int32),
             extra=extra or {},
         )
+
+    @property
+    def rule(self) -> Rule:
+        """How the first map was cut; the others are cut alike."""
+        return self.maps[0].rule
+
+    @property
+    def zones(self) -> NDArray[np.int8]:
+        """The UTM zone of each place: (C,)."""
+        return np.array([one.zone for one in self.maps], np.int8)[self.home]
+
+    @property
+    def cities(self) -> list[str]:
+        """The names of the cities, in the order of their places."""
+        return list(dict.fromkeys(one.city for one in self.maps))
+
+    @property
+    def city(self) -> NDArray[np.int32]:
+        """The city of each place, a row of `cities`: (C,)."""
+        number = {name: at for at, name in enumerate(self.cities)}
+        return np.array([number[one.city] for one in self.maps], np.int32)[self.home]
+
+    @property
+    def points(self) -> Floats:
+        """Centres whose distances are right within a zone, never small across: (C, 3)."""
+        zones = self.zones.astype(np.float64)
+        third = (zones - self.maps[0].zone) * 1e5  # as `Photos.points`
+        return np.column_stack([self.centres, third])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -107,29 +157,58 @@ class Places:
     @property
     def outlines(self) -> Floats:
         """The corners of each place: (C, V, 2)."""
-        return self.rule.outlines(self.ids, self.zone)
+        parts = [
+            one.rule.outlines(self.ids[self.home == number, : one.width], one.zone)
+            for number, one in enumerate(self.maps)
+        ]
+        return np.concatenate([part for part in parts if len(part)] or parts[:1])
 
     def locate(
-        self, where: Photos | Floats, heading: NDArray[np.float32] | None = None
-    ) -> NDArray[np.int64]:
-        """The place of each photo or position, -1 where there is none: (N,)."""
+        self,
+        where: Photos | Floats,
+        heading: NDArray[np.float32] | None = None,
+        *,
+        zone: ArrayLike | None = None,
+        home: NDArray[np.integer] | None = None,
+    ) -> Ints:
+        """The place of each photo or position, -1 where there is none: (N,).
+
+        Positions are in the places' zone, or in the one given.  home: look in these maps only.
+        """
         if isinstance(where, Photos):
-            self._check_zone(where)
-            return self.rule.find(self.ids, where.positions, where.heading)
+            return self.locate(where.positions, where.heading, zone=where.zone, home=home)
         positions = np.atleast_2d(np.asarray(where, np.float64))
         if positions.shape[1] != 2:
             raise PlaceError(f"positions have shape {positions.shape}; give (N, 2), east and north")
         if heading is None:
             heading = np.full(len(positions), np.nan, np.float32)
+        zones = np.broadcast_to(self._own_zone() if zone is None else zone, len(positions))
         known = np.isfinite(positions.sum(axis=1))
-        found = self.rule.find(
-            self.ids, np.where(known[:, None], positions, 0.0), np.asarray(heading, np.float32)
-        )
-        return np.where(known, found, -1)
+        found = np.full(len(positions), -1, np.int64)
+        for number, one in enumerate(self.maps):
+            rows = (found < 0) & known & (zones == one.zone)
+            if home is not None:
+                rows &= home == number
+            if rows.any():
+                first, last = np.searchsorted(self.home, [number, number + 1])
+                ids = self.ids[first:last, : one.width]
+                at = one.rule.find(ids, positions[rows], heading[rows])
+                found[rows] = np.where(at >= 0, at + first, -1)
+        return found
+
+    def _own_zone(self) -> int:
+        zones = {one.zone for one in self.maps}
+        if len(zones) > 1:
+            raise PlaceError(
+                f"the places are in UTM zones {', '.join(map(str, sorted(zones)))}; "
+                "say which one positions are in: zone="
+            )
+        return zones.pop()
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What identifies the places, for a checkpoint: ids, centres, counts, groups."""
-        return {name: getattr(self, name) for name in ("ids", "centres", "counts", "groups")}
+        """What identifies the places, for a checkpoint."""
+        names = ("ids", "centres", "counts", "groups", "zones")
+        return {name: getattr(self, name) for name in names}
 
     def members(self) -> tuple[Ints, Ints]:
         """Photos sorted by place: rows, and where each place's rows start (C + 1).
@@ -144,8 +223,9 @@ class Places:
         """What a person asks first: how many places, how uneven, and where the tiers begin."""
         if not len(self):
             return f"no places: all {len(self.labels):,} photos lie outside"
+        many = f" of {len(self.cities)} cities" if len(self.cities) > 1 else ""
         lines = [
-            f"{len(self.labels):,} photos in {len(self):,} places ({self.rule.name}), "
+            f"{len(self.labels):,} photos in {len(self):,} places{many} ({self.rule.name}), "
             f"{self.outside:,} outside every place",
             f"imbalance {imbalance_ratio(self.counts):,.0f}:1 "
             f"({self.counts.max():,} to {self.counts.min():,} photos), "
@@ -166,14 +246,13 @@ class Places:
         photos = pa.LargeListArray.from_arrays(starts, pa.array(rows))
         columns = {f"id_{at}": pa.array(column) for at, column in enumerate(self.ids.T)}
         columns |= {"east": pa.array(self.centres[:, 0]), "north": pa.array(self.centres[:, 1])}
-        for name in ("counts", "groups", "tiers", "areas"):
+        for name in _COLUMNS:
             columns[name] = pa.array(getattr(self, name))
         columns |= {f"extra_{name}": pa.array(values) for name, values in self.extra.items()}
         about = {
             "version": VERSION,
-            "zone": self.zone,
             "photos": len(self.labels),
-            "rule": {"name": self.rule.name, **self.rule.settings()},
+            "maps": [one.to_plain() for one in self.maps],
         }
         table = pa.table(columns | {"photos": photos})
         table = table.replace_schema_metadata({METADATA: json.dumps(about).encode()})
@@ -183,8 +262,6 @@ class Places:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read what `write` wrote."""
-        from evenplace.places.rules import make_rule  # the rules build Places
-
         try:
             table = pq.read_table(path)
             about = json.loads((table.schema.metadata or {})[METADATA])
@@ -207,54 +284,32 @@ class Places:
             labels=labels,
             ids=np.stack([columns[name] for name in columns if name.startswith("id_")], axis=1),
             centres=np.stack([columns["east"], columns["north"]], axis=1),
-            **{name: columns[name] for name in ("counts", "groups", "tiers", "areas")},
-            zone=about["zone"],
-            rule=make_rule(about["rule"]),
+            **{name: columns[name] for name in _COLUMNS},
+            maps=tuple(Map.from_plain(one) for one in about["maps"]),
             extra={n.removeprefix("extra_"): columns[n] for n in columns if n.startswith("extra_")},
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """The places without their photos as lists and numbers, for JSON."""
-        return {
-            "rule": {"name": self.rule.name, **self.rule.settings()},
-            "zone": self.zone,
-            "ids": self.ids.tolist(),
-            "counts": self.counts.tolist(),
-            "groups": self.groups.tolist(),
-        }
+        """The places of one map without their photos as lists and numbers, for JSON."""
+        names = ("ids", "counts", "groups")
+        return self.maps[0].to_plain() | {name: getattr(self, name).tolist() for name in names}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         """What `to_plain` gave, as places again; they know of no photos."""
-        from evenplace.places.rules import make_rule  # the rules build Places
-
+        own = Map.from_plain(plain)
         return cls.build(
-            make_rule(plain["rule"]),
+            own.rule,
             labels=np.empty(0, np.int64),
             ids=np.array(plain["ids"], np.int64),
             counts=np.array(plain["counts"], np.int64),
             groups=np.array(plain["groups"], np.int32),
-            zone=plain["zone"],
+            zone=own.zone,
+            city=own.city,
         )
 
-    def _check_zone(self, photos: Photos) -> None:
-        if photos.zones not in ([], [self.zone]):
-            raise PhotoError(
-                f"the photos are in UTM zone {', '.join(map(str, photos.zones))} and the places in "
-                f"{self.zone}; read them with zone={self.zone}"
-            )
 
-
-def one_zone(photos: Photos) -> int:
-    """The zone of the photos, refusing none and several: a map is cut in one zone's metres."""
-    if not len(photos):
-        raise PhotoError("there are no photos to make places of; check what was skipped")
-    if len(photos.zones) > 1:
-        zones = ", ".join(map(str, photos.zones))
-        raise PhotoError(
-            f"the photos are in UTM zones {zones}; cut one city at a time: photos.only(city=…)"
-        )
-    return photos.zones[0]
+_COLUMNS = ("counts", "groups", "tiers", "areas", "home")
 
 
 def _areas(corners: Floats) -> Floats:

@@ -21,7 +21,7 @@ from evenplace.places.grid import Grid
 from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.rules import make_partition
 from evenplace.places.table import Places
-from evenplace.places.tiers import TIERS
+from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.audit_answers import Answers, read_answers, recall_by_tier
 
 
@@ -74,11 +74,26 @@ class Audit:
         if self.needs:
             need = self.needs[0]
             east, north = need.centre
+            city = f" of {need.city}" if len(self.places.cities) > 1 else ""
             notes.append(
-                f"new photos would help most around {east:.0f} E, {north:.0f} N: "
+                f"new photos would help most around {east:.0f} E, {north:.0f} N{city}: "
                 f"{need.below} of {need.places} places there are below the median"
             )
         return notes
+
+    def city_table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and a row a city, then all together; no rows where there is one city."""
+        columns = ["city", "photos", "places", "imbalance", "Gini", "places with half", "tail has"]
+        names, city = self.places.cities, self.places.city
+        if len(names) < 2:
+            return columns, []
+        taken = np.bincount(self.photos.city)
+        photos = dict(zip(self.photos.cities, taken.tolist(), strict=True))
+        rows = [
+            [name, f"{photos[name]:,}", *_uneven(self.places.counts[city == at])]
+            for at, name in enumerate(names)
+        ]
+        return columns, [*rows, ["all", f"{len(self.photos):,}", *_uneven(self.places.counts)]]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows by tier, for the terminal and the page alike."""
@@ -130,6 +145,22 @@ def audit_photos(
         answers=answers,
         recall=[] if answers is None else recall_by_tier(answers, places),
     )
+
+
+def _uneven(counts: NDArray[np.int64]) -> list[str]:
+    """Places, imbalance, Gini, the share of places with half the photos, the tail's share."""
+    if not len(counts):
+        return ["0", "–", "–", "–", "–"]
+    ranked = np.sort(counts)[::-1]
+    half = (np.searchsorted(np.cumsum(ranked), ranked.sum() / 2) + 1) / len(ranked)
+    tail = counts[tiers(counts) == TIERS.index("tail")].sum() / counts.sum()
+    return [
+        f"{len(counts):,}",
+        f"{imbalance_ratio(counts):,.0f} : 1",
+        f"{gini(counts):.2f}",
+        f"{half:.0%}",
+        f"{tail:.1%}",
+    ]
 
 
 def title_of(path: str | Path) -> str:

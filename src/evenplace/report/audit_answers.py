@@ -26,6 +26,7 @@ class Answers:
     """Where each query was taken, and whether its first answer was right."""
 
     positions: NDArray[np.float64]  # (Q, 2)
+    zones: NDArray[np.int8]  # (Q,)
     right: NDArray[np.bool_]  # (Q,)
     names: list[str]
 
@@ -39,27 +40,29 @@ def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answ
     queries = [one.query for one in asked]
     firsts = [one.hits[0] for one in asked]
     known = {Path(one).name: row for row, one in enumerate(photos.paths)}
-    at, best = (_positions(names, photos, known) for names in (queries, firsts))
-    near = np.hypot(*(at - best).T) <= radius
+    at, zones = _positions(queries, photos, known)
+    best, others = _positions(firsts, photos, known)
+    near = (np.hypot(*(at - best).T) <= radius) & (zones == others)
     listed = np.array([one.hits[0] in one.positives for one in asked], bool)
     told = np.array([bool(one.positives) for one in asked], bool)
-    return Answers(at, np.where(told, listed, near), queries)
+    return Answers(at, zones, np.where(told, listed, near), queries)
 
 
 def _read_parquet(file: Path) -> Answers:
     """Our own predictions; of their columns only those that are needed."""
     try:
-        table = pq.read_table(file, columns=["path", "east", "north", "hit_right"])
+        table = pq.read_table(file, columns=["path", "east", "north", "zone", "hit_right"])
         right = pc.list_element(table.column("hit_right"), 0).to_numpy()
     except (OSError, pa.ArrowException) as cause:
         raise PhotoError(f"{file} holds no predictions ({cause}); evaluate again") from cause
     positions = np.stack([table.column(axis).to_numpy() for axis in ("east", "north")], axis=1)
-    return Answers(positions, right.astype(bool), table.column("path").to_pylist())
+    zones = table.column("zone").to_numpy()
+    return Answers(positions, zones, right.astype(bool), table.column("path").to_pylist())
 
 
 def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Interval]]:
     """Recall@1 overall, by the tier of each query's place, and outside every place."""
-    found = places.locate(answers.positions)
+    found = places.locate(answers.positions, zone=answers.zones)
     tier = np.where(found >= 0, places.tiers[found] if len(places) else -1, -1)
     rows = []
     for name, mine in [
@@ -74,13 +77,16 @@ def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Int
     return rows
 
 
-def _positions(names: list[str], photos: Photos, known: dict[str, int]) -> NDArray[np.float64]:
-    """Positions from the names, or of the photo audited that has the name."""
+def _positions(
+    names: list[str], photos: Photos, known: dict[str, int]
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Positions and zones from the names, or of the photo audited that has the name."""
     read = read_names(pa.array(names, pa.large_string()))
-    at = np.full((len(names), 2), np.nan)
+    at, zones = np.full((len(names), 2), np.nan), np.zeros(len(names), np.int8)
     if len(read.rows):
         columns = [np.asarray(read.columns[axis]) for axis in ("east", "north")]
         at[read.rows] = np.stack(columns, axis=1)
+        zones[read.rows] = np.asarray(read.columns["zone"])
     for row in np.flatnonzero(np.isnan(at[:, 0])):
         name = Path(names[row]).name
         if name not in known:
@@ -89,4 +95,5 @@ def _positions(names: list[str], photos: Photos, known: dict[str, int]) -> NDArr
                 "audit the folder the predictions are of"
             )
         at[row] = photos.east[known[name]], photos.north[known[name]]
-    return at
+        zones[row] = photos.zone[known[name]]
+    return at, zones

@@ -4,6 +4,7 @@
 """
 
 import html
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +18,18 @@ from evenplace.report.audit_pictures import Samples, sample_pictures
 from evenplace.report.audit_plots import Band, heading_rose, rank_plot, year_plot
 from evenplace.report.map import Cells, Points, map_html
 from evenplace.report.page import Figure, Section, figures_html, page, table_html, tier_mark
+from evenplace.report.sheets import Sheets, lay_out
 
 DOTS = 20_000
+CURVES = 24  # cities whose ranks are drawn
 SHARES = 24  # parts the ranks are cut into for diversity and recall
 
 
 def audit_page(audit: Audit, title: str, folder: Path, pictures: int) -> str:
     """The whole page; `folder` is where it will lie."""
     samples = sample_pictures(audit.photos, audit.places, folder, pictures)
-    sections: list[Section | None] = [_numbers(audit), _curve(audit), _map(audit, samples)]
+    sections: list[Section | None] = [_numbers(audit), _cities(audit), _curve(audit)]
+    sections.append(_map(audit, samples))
     if audit.recall:
         sections.append(_recall(audit))
     if audit.against is not None:
@@ -68,6 +72,26 @@ def _numbers(audit: Audit) -> Section:
         figures_html(figures) + "<h3>Head, middle and tail</h3>" + table_html(columns, marked),
         "Places are ranked by their photos: the top 30 % are the head, the next 40 % the middle, "
         "the last 30 % the tail.",
+    )
+
+
+def _cities(audit: Audit) -> Section | None:
+    """A row a city, each with tiers of its own, and all of them together."""
+    columns, rows = audit.city_table()
+    if not rows:
+        return None
+    cells = [[html.escape(cell) for cell in row] for row in rows]
+    places, curves = audit.places, ""
+    for at, name in enumerate(places.cities[:CURVES]):
+        counts = places.counts[places.city == at]
+        if len(counts):
+            curve = rank_plot([(name, counts)])
+            curves += f"<div><h3>{html.escape(name)}</h3>{curve}</div>"
+    return Section(
+        "City by city",
+        table_html(columns, cells) + f'<div class="pair">{curves}</div>',
+        "Each city by itself: its own head and tail are the top and the last 30 % of its own "
+        "places. The last row is all of them together, as everything else on this page.",
     )
 
 
@@ -120,22 +144,30 @@ def _map(audit: Audit, samples: Samples) -> Section:
     places = audit.places
     facts: dict[str, object] = {"photos": places.counts, "east": np.round(places.centres[:, 0]),
                                 "north": np.round(places.centres[:, 1])}  # fmt: skip
+    if len(places.maps) > 1:
+        facts["city"] = [places.maps[home].city for home in places.home]
     if audit.coverage.headings.size:
         facts["sides seen, of 12"] = audit.coverage.sides
     if audit.diversity is not None:
         facts["similarity within"] = np.round(np.nan_to_num(audit.diversity.mean, nan=-1), 3)
-    cells = Cells(places.outlines, places.tiers, facts=facts, pictures=samples.sources)  # type: ignore[arg-type]
+    sheets = lay_out(places)
+    outlines = sheets.outlines(places.outlines)
+    cells = Cells(outlines, places.tiers, facts=facts, pictures=samples.sources)  # type: ignore[arg-type]
+    beside = ""
+    if len(places.maps) > 1:
+        beside = f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
     return Section(
         "Where",
-        map_html(cells, Points(_dots(audit))),
+        map_html(cells, Points(_dots(audit, sheets))),
         "Each place in the colour of its tier. Drag to move (two fingers on a phone); click a "
-        "place for its photos, and then the wheel zooms; a button hides a tier.",
+        f"place for its photos, and then the wheel zooms; a button hides a tier.{beside}",
     )
 
 
-def _dots(audit: Audit) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _dots(audit: Audit, sheets: Sheets) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     every = max(1, -(-len(audit.photos) // DOTS))
-    return audit.photos[::every].positions
+    some = audit.photos[::every]
+    return sheets.points(some.positions, some.zone)
 
 
 def _recall(audit: Audit) -> Section:
@@ -146,11 +178,13 @@ def _recall(audit: Audit) -> Section:
         for name, count, found in audit.recall
     ]  # fmt: skip
     answers = audit.answers
+    sheets = lay_out(audit.places)
     points = Points(
-        answers.positions, np.where(answers.right, 0, 1),
+        sheets.points(answers.positions, answers.zones), np.where(answers.right, 0, 1),
         texts=[html.escape(Path(name).name) for name in answers.names], radius=5,
     )  # fmt: skip
-    cells = Cells(audit.places.outlines, audit.places.tiers, facts={"photos": audit.places.counts})
+    outlines = sheets.outlines(audit.places.outlines)
+    cells = Cells(outlines, audit.places.tiers, facts={"photos": audit.places.counts})
     return Section(
         "Recall by tier",
         table_html(["tier", "queries", "recall@1, %", "95 % interval"], rows)
@@ -162,10 +196,11 @@ def _recall(audit: Audit) -> Section:
 
 def _comparison(audit: Audit, other: Places) -> Section:
     origin = audit.places.centres.min(axis=0)
-    maps, rows = "", []
+    maps, rows, sheets = "", [], lay_out(audit.places)
     for places in (audit.places, other):
         facts = {"photos": places.counts, "m²": np.round(places.areas)}
-        cells = Cells(places.outlines, _kinds(audit, places), facts=facts)
+        outlines = replace(sheets, home=places.home).outlines(places.outlines)
+        cells = Cells(outlines, _kinds(audit, places), facts=facts)
         name = html.escape(places.rule.name)
         maps += (
             f"<div><h3>{name}</h3>{map_html(cells, link='pair', origin=origin, label=name)}</div>"
@@ -216,12 +251,14 @@ def _needs(audit: Audit) -> Section:
     rows = []
     for number, need in enumerate(audit.needs, 1):
         where = f"{need.centre[0]:,.0f} E, {need.centre[1]:,.0f} N"
-        if audit.places.zone:
-            (lat,), (lon,) = to_degrees([need.centre[0]], [need.centre[1]], audit.places.zone)
+        if need.zone:
+            (lat,), (lon,) = to_degrees([need.centre[0]], [need.centre[1]], need.zone)
             where = (
                 f'<a href="https://www.openstreetmap.org/?mlat={lat:.5f}&amp;mlon={lon:.5f}#map=18/'
                 f'{lat:.5f}/{lon:.5f}">{lat:.5f}, {lon:.5f}</a>'
             )
+        if len(audit.places.cities) > 1:
+            where = f"{html.escape(need.city)}: {where}"
         rows.append([f"{number}", where, f"{need.below} of {need.places}", f"{need.photos:,}"])
     target = int(np.median(audit.places.counts)) if len(audit.places) else 0
     body = table_html(

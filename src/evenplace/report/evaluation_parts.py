@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
+from evenplace.errors import SettingError
 from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
@@ -24,6 +25,7 @@ from evenplace.report.map import Cells, Points, Tiles, map_html
 from evenplace.report.page import Figure, Section, figures_html, table_html
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
+from evenplace.report.sheets import lay_out
 
 PICTURED = 150  # queries whose photos the map shows; wrong answers first
 
@@ -154,14 +156,18 @@ def where(
         "photos": places.counts,
         "queries right": _right_by_place(scores),
     }
+    if len(places.maps) > 1:
+        facts["city"] = [places.maps[home].city for home in places.home]
     found: dict[int, list[str]] = {}
     if kept and kept[-1].index is not None:
         index = kept[-1].index
         labelled = replace(index.places, labels=index.labels)
         found = sample_pictures(index.photos, labelled, folder).sources
-    cells = Cells(places.outlines, places.tiers.astype(np.int64), facts=facts, pictures=found)
+    sheets = lay_out(places)
+    outlines = sheets.outlines(places.outlines)
+    cells = Cells(outlines, places.tiers.astype(np.int64), facts=facts, pictures=found)
     points = Points(
-        run.positions,
+        sheets.points(run.positions, run.zones),
         (~run.right).astype(np.int64),
         texts=_query_texts(scores, pictures),
         radius=3.5,
@@ -173,7 +179,14 @@ def where(
         "ones wrong. Drag to move (two fingers on a phone), click a place for its photos or a "
         "query for its answer; the switch shows one tier, here and in the gallery."
     )
-    base = None if tiles is None else Tiles(tiles, places.zone)
+    if tiles is not None and len(places.maps) > 1:
+        raise SettingError(
+            f"tiles={tiles!r} can lie under one city, and these places are of "
+            f"{', '.join(places.cities)}; leave it out"
+        )
+    base = None if tiles is None else Tiles(tiles, places.maps[0].zone)
+    if len(places.maps) > 1:
+        caption += f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
     return Section("Where", tier_switch() + map_html(cells, points, tiles=base) + _DOTS, caption)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.evaluation import Predictions, Scores
+from evenplace.evaluation.predictions import FAR
 from evenplace.places.tiers import TIERS
 from evenplace.report.audit_pictures import thumbnail
 from evenplace.report.page import asset
@@ -137,8 +138,9 @@ def _answer(run: Predictions, query: int, rank: int, pictures: Pictures) -> str:
     path = run.hit_paths[query][rank] if rank < run.hit_paths.shape[1] else ""
     if not path:
         return '<span class="none">no photo</span>'
-    gap = float(np.linalg.norm(run.hit_positions[query, rank] - run.positions[query]))
+    gap = float(run.hit_metres[query, rank])
     kind = "right" if run.hit_right[query, rank] else "wrong"
-    text = f"{kind}, {gap:.0f} m away"
+    far = f"{gap:.0f} m" if gap < FAR else "another city"
+    text = f"{kind}, {far} away"
     picture = pictures.html(path, text)
-    return f'<span class="{kind}" title="{text}">{picture}<i>{gap:.0f} m</i></span>'
+    return f'<span class="{kind}" title="{text}">{picture}<i>{far}</i></span>'

@@ -25,7 +25,7 @@ REASONS = {
 def find_reasons(scores: Scores) -> NDArray[np.str_]:
     """The likely reason of each query's failure, or "right".  (Q,)."""
     run, truth = scores.predictions, scores.truth
-    away = np.hypot(*(run.hit_positions[:, 0] - run.positions).T)  # (Q,)
+    away = run.hit_metres[:, 0]  # (Q,)
     in_metres = truth.frames is None
     cases = [
         (run.right, RIGHT),
@@ -58,7 +58,7 @@ REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "meaning")
 def tell_reason(scores: Scores, query: int, reason: str) -> str:
     """One query's reason as a sentence with its metres and ranks."""
     run = scores.predictions
-    away = float(np.hypot(*(run.hit_positions[query, 0] - run.positions[query])))
+    away = float(run.hit_metres[query, 0])
     rank = int(run.first_right[query]) + 1
     sentences = {
         RIGHT: f"right, {away:.0f} m away",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.table import Photos, join_photos
-from evenplace.places.grid import Grid
+from evenplace.places.opened import open_places
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import write_array, write_photos
 from evenplace.retrieval.build import Bulk, check_units, mean_prototypes, write_bulk
@@ -29,7 +29,6 @@ from evenplace.retrieval.segment import Delta, Segment
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-_TAIL = 2
 
 
 def add_photos(
@@ -174,33 +173,10 @@ def _still_added(index: Index, gone: Rows) -> tuple[NDArray[np.float16], Photos]
 
 def _grown(index: Index, photos: Photos) -> tuple[Places, Rows]:
     """All places with the cells that photos outside every place open, and the bulk's numbers."""
-    places = index.places
-    outside = photos[places.locate(photos) < 0] if len(photos) else photos
-    if not len(outside) or not isinstance(places.rule, Grid):
-        return places, index.numbers
-    fresh = replace(places.rule, min_photos=1).partition(outside)
-    ids = np.concatenate([places.ids, fresh.ids])
-    order = np.lexsort(ids.T[::-1])
-    rank = np.argsort(order)
-
-    def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(places, name), getattr(fresh, name)])[order]
-
-    extra = {
-        name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])[order]
-        for name, values in places.extra.items()
-    }
-    grown = replace(
-        places,
-        ids=ids[order],
-        tiers=np.concatenate([places.tiers, np.full(len(fresh), _TAIL, np.int8)])[order],
-        extra=extra,
-        centres=joined("centres"),
-        counts=joined("counts"),
-        groups=joined("groups"),
-        areas=joined("areas"),
-    )
-    return grown, rank[index.numbers]
+    if not len(photos):
+        return index.places, index.numbers
+    opened = open_places(index.places, photos)
+    return opened.places, opened.numbers[index.numbers]
 
 
 def _write_delta(before: Index, after: Index) -> None:

@@ -28,7 +28,7 @@ class Service:
             min_precision=settings.min_precision,
             on_reload=self._reloaded,
         )
-        _check_tiles(settings, self.library.current.engine.index.places.zone)
+        _check_tiles(settings, self.library.current.engine.index.places.maps[0].zone)
         self.waiting = WaitingRoom(settings.limits)
         self.batcher = Batcher(settings.batching, settings.limits, self._batched)
         self.painters = ThreadPoolExecutor(2, thread_name_prefix="thumbnails")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenplace.photos.geodesy import to_degrees
 from evenplace.retrieval import Search
@@ -53,8 +53,9 @@ class Snapshot:
         index, shown = self.engine.index, np.flatnonzero(self.sizes)
         corners = self.outlines[shown]
         origin = corners.min(axis=(0, 1)) if len(shown) else np.zeros(2)
-        zone = index.places.zone
-        globe = degrees(corners, zone) if zone and len(shown) else np.empty(0)
+        zones = index.places.zones[shown]
+        tied = len(shown) and zones.all()
+        globe = degrees(corners, zones[:, None]) if tied else np.empty(0)
         return {
             "index": self.version,
             "origin": origin.tolist(),
@@ -90,10 +91,15 @@ class Snapshot:
         return places[np.argsort(-self.sizes[places], kind="stable")]
 
 
-def degrees(positions: Floats, zone: int) -> Floats:
-    """Latitude and longitude of UTM positions: (..., 2) -> (..., 2)."""
-    flat = positions.reshape(-1, 2)
-    return np.stack(to_degrees(flat[:, 0], flat[:, 1], zone), axis=1).reshape(positions.shape)
+def degrees(positions: Floats, zones: ArrayLike) -> Floats:
+    """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
+    globe = np.full(positions.shape, np.nan)
+    zones = np.broadcast_to(np.asarray(zones), positions.shape[:-1])
+    for zone in np.unique(zones[zones != 0]).tolist():
+        here = zones == zone
+        east, north = positions[here].T
+        globe[here] = np.stack(to_degrees(east, north, zone), axis=1)
+    return globe
 
 
 def _pack(values: NDArray[Any], dtype: str) -> str:

@@ -18,18 +18,21 @@ _THIN = 10  # photos below which a place is too thin to recognise from every sid
 
 def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
     """One answer of the engine."""
-    zone = snapshot.engine.index.places.zone
+    known = snapshot.engine.index
+    rows = [hit.row for hit in found.hits]
+    zones = known.photos.zone[rows[:1] + rows].tolist()  # the position is around the first hit
+    zones += known.places.zones[[guess.place for guess in found.places]].tolist()
     # One conversion to degrees for all positions: each call costs as much as a hundred numbers.
     where = [(found.position.east, found.position.north)] if found.hits else []
     where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
-    spots = iter(_spots(where, zone))
+    spots = iter(_spots(where, zones))
     return schema.Answer(
         abstains=found.abstains,
         reason=found.reason,
         remedy=what_would_help(found) if found.abstains else "",
         confidence=round(float(found.confidence), 4),
         calibrated=snapshot.engine.calibration is not None,
-        position=_position(found, zone, next(spots)) if found.hits else None,
+        position=_position(found, zones[0], next(spots)) if found.hits else None,
         hits=[
             schema.Hit(
                 **next(spots),
@@ -89,8 +92,8 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
     """One cell, its outline, and the photos from `offset` on."""
     index = snapshot.engine.index
     rows = snapshot.rows_of(place)[offset : offset + limit]
-    photos, zone = index.photos[rows], index.places.zone
-    spots = _spots(photos.positions, zone)
+    photos, zone = index.photos[rows], index.places.zones[place]
+    spots = _spots(photos.positions, photos.zone)
     return schema.PlaceDetail(
         **_place_fields(snapshot, np.array([place]))[0],
         index=snapshot.version,
@@ -111,7 +114,7 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
 
 def _place_fields(snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
     known = snapshot.engine.index.places
-    spots = _spots(known.centres[places], known.zone)
+    spots = _spots(known.centres[places], known.zones[places])
     return [
         spot
         | {
@@ -139,7 +142,7 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         },
         gini=round(gini(sizes[filled]), 3),
         imbalance=round(imbalance_ratio(sizes[filled]), 1) if filled.any() else 1.0,
-        zone=index.places.zone,
+        zone=index.places.maps[0].zone,
         tiles=settings.tiles,
         tiles_from=settings.tile_origin,
         tiles_credit=settings.tiles_credit,
@@ -150,16 +153,21 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
     )
 
 
-def _spots(positions: ArrayLike, zone: int) -> list[dict[str, Any]]:
+def _spots(positions: ArrayLike, zones: ArrayLike) -> list[dict[str, Any]]:
     """Positions in metres, and in degrees where there is a globe: (n, 2)."""
     metres = np.asarray(positions, np.float64).reshape(-1, 2)
-    globe = degrees(metres, zone).round(7).tolist() if zone else [(None, None)] * len(metres)
+    globe = degrees(metres, zones).round(7).tolist()
     return [
-        {"east": east, "north": north, "latitude": latitude, "longitude": longitude}
+        {"east": east, "north": north}
+        | {"latitude": _known(latitude), "longitude": _known(longitude)}
         for (east, north), (latitude, longitude) in zip(
             metres.round(2).tolist(), globe, strict=True
         )
     ]
+
+
+def _known(degree: float) -> float | None:
+    return None if np.isnan(degree) else degree
 
 
 def _heading(heading: np.float32) -> float | None:

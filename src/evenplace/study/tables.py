@@ -176,8 +176,7 @@ def _near_misses(one: Outcome) -> str:
     for part in one.parts:
         run = part.predictions
         surest = run.confidence >= np.quantile(run.confidence, 1 - SUREST)
-        gap = run.hit_positions[:, 0] - run.positions
-        away.append(np.linalg.norm(gap, axis=1)[surest & ~run.right])
+        away.append(run.hit_metres[:, 0][surest & ~run.right])
     metres = np.concatenate(away)
     near = float((metres <= 2 * radius).mean()) if len(metres) else 0.0
     return (

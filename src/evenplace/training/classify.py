@@ -239,7 +239,7 @@ def place_parents(scene: Scene) -> Ints:
     """The class of each place at each level, classes without photos left out.  -> (L, C)."""
     places = scene.places
     if scene.recipe.places.rule == "intersection":
-        table = places.ids.T
+        table = places.ids.T + (places.home.astype(np.int64) << 40)  # rows of one map
     else:
         coarse = [places.extra[name] for name in sorted(places.extra) if name.startswith("level")]
         table = np.stack([*coarse, np.arange(len(places))])

@@ -45,6 +45,9 @@ def _grid(spec: PlacesSpec) -> Grid:
 def _hierarchy(spec: PlacesSpec, photos: Photos) -> Places:
     rule = Quadtree(spec.max_photos, spec.min_photos)
     *coarse, fine = rule.hierarchy(photos, [times * spec.max_photos for times in _LEVELS])
-    extra = {f"level_{n}": one.locate(fine.centres) for n, one in enumerate(coarse)}
+    extra = {
+        f"level_{n}": one.locate(fine.centres, zone=fine.zones, home=fine.home)
+        for n, one in enumerate(coarse)
+    }
     assert all(np.all(parents >= 0) for parents in extra.values())
     return replace(fine, extra=extra)

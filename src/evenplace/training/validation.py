@@ -92,6 +92,7 @@ def without(places: Places, rows: Ints) -> Places:
         groups=places.groups[kept],
         tiers=tiers(counts[kept]),
         areas=places.areas[kept],
+        home=places.home[kept],
         extra={name: values[kept] for name, values in places.extra.items()},
     )
 

@@ -1,0 +1,122 @@
+"""Places that a data set brings with it: GSV-Cities' place, MSLS's cluster, a clique.
+
+# N photos · C places
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import PlaceError, SettingError
+from evenplace.photos.nearby import find_nearby
+from evenplace.photos.table import Photos
+from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.table import Places
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Take the places of a column: photos with the same value, in one city, share a place.
+
+    A photo that the places were not made from belongs to the place whose middle is nearest, if
+    that is within `reach` metres.  Photos without a value, or below 0, are in no place.  The id
+    of a place is its value; words are numbered in their order.
+    """
+
+    column: str = "place"
+    min_photos: int = 1
+    reach: float = 25.0
+    boxes: tuple[tuple[float, float, float, float], ...] = field(default=(), repr=False)
+
+    name = "given"
+
+    def __post_init__(self) -> None:
+        if self.min_photos < 1 or not self.reach > 0:
+            raise SettingError(
+                f"min_photos is {self.min_photos} and reach {self.reach}; give at least 1 photo "
+                "and a positive number of metres"
+            )
+        object.__setattr__(self, "boxes", tuple(tuple(box) for box in self.boxes))
+
+    def partition(self, photos: Photos) -> Places:
+        """Sort the photos into the places they say they are of."""
+        if self.column not in photos.table.column_names:
+            raise PlaceError(
+                f"these photos have no column {self.column!r} that says their places; they have "
+                f"{', '.join(photos.table.column_names)}"
+            )
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        values, known = _values(sheet.photos, self.column)
+        ids, at, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+        keep = counts >= self.min_photos
+        number = np.where(keep, np.cumsum(keep) - 1, -1)
+        labels = np.full(len(values), -1, np.int64)
+        labels[known] = number[at]
+        boxes = _boxes(sheet.photos, labels, int(keep.sum()))
+        return Places.build(
+            replace(self, boxes=tuple(map(tuple, boxes.tolist()))),
+            labels=labels,
+            ids=ids[keep][:, None],
+            counts=counts[keep],
+            zone=sheet.zone,
+            city=sheet.city,
+        )
+
+    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+        """The place whose middle is nearest each position, within reach: (N, 2) -> (N,)."""
+        found = np.full(len(positions), -1, np.int64)
+        if not len(ids):
+            return found
+        centres = self.outlines(ids, 0).mean(axis=1)
+        east, north = positions.T
+        middles = Photos.from_arrays(east=centres[:, 0], north=centres[:, 1])
+        near = find_nearby(middles, Photos.from_arrays(east=east, north=north), self.reach)
+        asked = np.repeat(np.arange(len(positions)), near.counts)
+        gap = np.hypot(*(positions[asked] - centres[near.rows]).T)
+        farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
+        found[asked[farthest_first]] = near.rows[farthest_first]
+        return found
+
+    def outlines(self, ids: Ints, zone: int) -> Floats:
+        """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
+        west, south, east, north = np.array(self.boxes).reshape(-1, 4).T
+        corners = [(west, south), (east, south), (east, north), (west, north)]
+        return np.moveaxis(np.array(corners), 2, 0)
+
+    def settings(self) -> dict[str, Any]:
+        plain = {"column": self.column, "min_photos": self.min_photos, "reach": self.reach}
+        return plain | {"boxes": [list(box) for box in self.boxes]}
+
+
+def _values(photos: Photos, column: str) -> tuple[Ints, NDArray[np.bool_]]:
+    """The value of each photo as a number, and whether it has one."""
+    values = photos.table.column(column).combine_chunks()
+    known = np.asarray(values.is_valid())
+    filled = photos.column(column)
+    if filled.dtype.kind not in "iuf":
+        at = np.unique(filled[known].astype(str), return_inverse=True)[1]
+        numbers = np.full(len(known), -1, np.int64)
+        numbers[known] = at
+        return numbers, known & (numbers >= 0)
+    numbers = np.nan_to_num(filled, nan=-1).astype(np.int64)
+    return numbers, known & (numbers >= 0)
+
+
+def _boxes(photos: Photos, labels: Ints, count: int) -> Floats:
+    """West, south, east and north of the photos of each place, a metre wide at least.  (C, 4)."""
+    boxes = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (count, 1))
+    inside = labels >= 0
+    for axis, values in enumerate((photos.east, photos.north)):
+        np.minimum.at(boxes[:, axis], labels[inside], values[inside])
+        np.maximum.at(boxes[:, axis + 2], labels[inside], values[inside])
+        thin = np.maximum(1.0 - (boxes[:, axis + 2] - boxes[:, axis]), 0) / 2
+        boxes[:, axis] -= thin
+        boxes[:, axis + 2] += thin
+    return boxes.round(3)

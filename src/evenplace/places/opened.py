@@ -1,0 +1,101 @@
+"""Places that a database opens: cells nobody trained on, in the city itself or in another one.
+
+# C places · N photos
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.photos.table import Photos
+from evenplace.places.cities import join_places
+from evenplace.places.given import Given
+from evenplace.places.grid import Grid
+from evenplace.places.table import Map, Places
+
+Ints = NDArray[np.int64]
+_TAIL = 2
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Places with new ones among them, and what the old ones are called there."""
+
+    places: Places
+    numbers: Ints  # (C of before,)
+
+    @property
+    def fresh(self) -> NDArray[np.bool_]:
+        """Which places are new: (C,)."""
+        new = np.ones(len(self.places), bool)
+        new[self.numbers] = False
+        return new
+
+
+def unknown_cities(places: Places, photos: Photos) -> NDArray[np.bool_]:
+    """Which photos are of cities where none of them lies in a known place: (N,)."""
+    city = photos.city
+    inside = np.bincount(city, places.locate(photos) >= 0, len(photos.cities))
+    unknown: NDArray[np.bool_] = (inside == 0)[city]
+    return unknown
+
+
+def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
+    """Cut the map where these photos lie outside every place; every photo counts.
+
+    The grid of the places goes on; where they were cut otherwise (a tree, given places) the data
+    set's own places are taken if the photos have them, else cells of `cell` metres.  A place
+    opened on a known map is of the tail; those of a new map have tiers of their own.
+    """
+    outside = photos[places.locate(photos) < 0]
+    if not len(outside):
+        return Opened(places, np.arange(len(places)))
+    fresh = database_places(outside, places, cell)
+    both = join_places([replace(one, labels=np.empty(0, np.int64)) for one in (places, fresh)],
+                       [np.empty(0, np.int64)] * 2)  # fmt: skip
+    home, maps = both.home.copy(), list(places.maps)
+    own = fresh.tiers.copy()
+    for number, one in enumerate(fresh.maps):
+        known = [at for at, old in enumerate(places.maps) if _goes_on(old, one)]
+        home[both.home == len(places.maps) + number] = known[0] if known else len(maps)
+        own[(fresh.home == number) & bool(known)] = _TAIL
+        maps += [] if known else [one]
+    order = np.lexsort((*both.ids.T[::-1], home))
+    rank = np.argsort(order)
+    grown = Places(
+        labels=np.append(rank, -1)[places.labels],
+        ids=both.ids[order],
+        centres=both.centres[order],
+        counts=both.counts[order],
+        groups=both.groups[order],
+        tiers=np.concatenate([places.tiers, own])[order],
+        areas=both.areas[order],
+        maps=tuple(maps),
+        home=home[order],
+        extra={
+            name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])[order]
+            for name, values in places.extra.items()
+        },
+    )
+    return Opened(grown, rank[: len(places)])
+
+
+def database_places(photos: Photos, like: Places, cell: float = 20.0) -> Places:
+    """The places of a database that nobody trained on, cut as others were, every photo counted."""
+    rule = like.rule
+    if isinstance(rule, Grid):
+        known = np.isfinite(photos.heading).all()  # cells of one heading need headings
+        bins = rule.heading_bins if known else 1
+        same = replace(rule, min_photos=1, groups_in_use=None, heading_bins=bins,
+                       heading_groups=rule.heading_groups if known else 1)  # fmt: skip
+        return same.partition(photos)
+    if isinstance(rule, Given) and rule.column in photos.table.column_names:
+        return replace(rule, min_photos=1, boxes=()).partition(photos)
+    return Grid(cell).partition(photos)
+
+
+def _goes_on(old: Map, new: Map) -> bool:
+    """Whether a map is cut where another one ended: cells of one lattice in one zone."""
+    same = isinstance(old.rule, Grid) and isinstance(new.rule, Grid)
+    return same and (old.city, old.zone, old.width) == (new.city, new.zone, new.width)
