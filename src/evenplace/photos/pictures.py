@@ -27,25 +27,39 @@ def open_picture(source: str | Path | bytes | Image.Image, size: Size | None = N
     Grey, 16-bit, palette, transparent (over white) and CMYK pictures all become RGB; the EXIF
     rotation is applied.  A JPEG much larger than `size` is decoded at a fraction of its scale.
     """
-    name = picture_name(source)
     target = None if size is None else height_width(size)
+    # Twice the target leaves the resampling enough to smooth; the larger side for both, because
+    # a rotation may still swap them.
+    picture = _decode(source, None if target is None else 2 * max(target))
+    if target is None or picture.size == (target[1], target[0]):
+        return picture
+    return picture.resize((target[1], target[0]), Image.Resampling.BICUBIC)
+
+
+def open_within(source: str | Path | bytes | Image.Image, longest: int) -> Image.Image:
+    """Decode a picture to upright RGB whose longer side is that long; its shape stays."""
+    picture = _decode(source, longest)
+    share = longest / max(picture.size)
+    width, height = (max(1, round(side * share)) for side in picture.size)
+    if picture.size == (width, height):
+        return picture
+    return picture.resize((width, height), Image.Resampling.BICUBIC)
+
+
+def _decode(source: str | Path | bytes | Image.Image, least: int | None) -> Image.Image:
+    """Upright RGB; a JPEG at a fraction of its scale that leaves `least` pixels a side."""
+    name = picture_name(source)
     try:
         with _opened(source) as image:
-            if target is not None:
-                # Twice the target leaves the resampling enough to smooth; the larger side for
-                # both, because a rotation may still swap them.
-                image.draft("RGB", (2 * max(target), 2 * max(target)))
-            upright = ImageOps.exif_transpose(image)
-            picture = _rgb(upright)
+            if least is not None:
+                image.draft("RGB", (least, least))
+            return _rgb(ImageOps.exif_transpose(image))
     except _TOO_LARGE as cause:
         raise PhotoError(f"{name} is too large to decode ({cause}); shrink it first") from cause
     except FileNotFoundError as cause:
         raise PhotoError(f"{name} does not exist; check the path") from cause
     except _UNREADABLE as cause:
         raise PhotoError(f"{name} {_reason(source, cause)}; replace it or leave it out") from cause
-    if target is None or picture.size == (target[1], target[0]):
-        return picture
-    return picture.resize((target[1], target[0]), Image.Resampling.BICUBIC)
 
 
 def picture_name(source: str | Path | bytes | Image.Image) -> str:

