@@ -102,11 +102,15 @@ def test_another_networks_weights_need_no_run() -> None:
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in found.state_dict().items())
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if METHODS[n].describer])
+@pytest.mark.parametrize(
+    "name", [n for n in METHODS if METHODS[n].describer and not n.endswith("-small")]
+)
 def test_every_named_pair_has_recipes(name: str) -> None:
-    for recipe in (read_recipe(name), read_recipe(f"{name}-small")):
-        assert recipe.search.describer == METHODS[name].describer
+    ranks = str(METHODS[name].describer)
+    for given, describer in ((name, ranks), (f"{name}-small", f"{ranks}-small")):
+        recipe = read_recipe(given)
+        assert recipe.search.describer == describer
         assert recipe.search.folds == 0
-        classifier = recipe.name.replace(f"-{METHODS[name].describer}", "")
+        classifier = recipe.name.replace(f"-{ranks}", "")
         assert recipe.network == read_recipe(classifier).network
         assert recipe.training == read_recipe(classifier).training

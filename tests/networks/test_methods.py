@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.catalogue import cards
+from evenplace.networks.facts import FACTS, Facts
 from evenplace.networks.methods import (
     METHODS,
+    Method,
     build_model,
     count_parameters,
     network_spec,
 )
 from evenplace.networks.network import NetworkSpec
-from evenplace.networks.parts import Method, Part
 from evenplace.networks.registry import Registry
 from tests.networks.known_weights import known_photos
 
@@ -135,15 +135,17 @@ def test_a_length_nobody_published_is_reached_by_a_projection() -> None:
 
 def test_mixed_systems_have_a_second_network_where_the_paper_has_two() -> None:
     pairs = {name: METHODS[name].describer for name in METHODS if METHODS[name].describer}
-    assert pairs == {"dc-cosplace": "cosplace", "dapr-c-salad": "salad", "dapr-c-boq": "boq"}
+    large = {"dc-cosplace": "cosplace", "dapr-c-salad": "salad", "dapr-c-boq": "boq"}
+    assert pairs == large | {f"{name}-small": f"{ranks}-small" for name, ranks in large.items()}
 
 
-def test_every_card_can_be_read() -> None:
-    found = {card.name: card for card in cards(["hge", "dc-cosplace", "boq"])}
-    assert found["hge"].classifier == "levels(combine=product)"
-    assert found["dc-cosplace"].backbone == "efficientnet-b0 + resnet50"
-    assert found["boq"].paper.startswith("83.7 / 92.8 (DINOv2)")
-    assert ("parameters", "95.2 M") in found["boq"].rows()
+def test_no_fact_is_of_a_system_without_a_recipe() -> None:
+    assert set(FACTS) <= set(METHODS)
+
+
+def test_published_weights_want_the_network_they_were_made_with() -> None:
+    assert network_spec("netvlad").backbone == "vgg16"  # what the recipe trains
+    assert FACTS["netvlad"].published == {"backbone": "vgg16-caffe"}  # what the .mat is of
 
 
 def test_cricavpr_says_how_many_photos_belong_together() -> None:
@@ -193,7 +195,7 @@ def test_a_plug_in_cannot_take_our_name(monkeypatch: pytest.MonkeyPatch) -> None
         registry.find("other")
 
 
-PLUGGED = Method("retrieval", NetworkSpec(), data="mine", loss=Part("cross-entropy"))
+PLUGGED = Method(METHODS["cross-entropy"].recipe, Facts(data="mine"))
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def _network(fixture: dict[str, Any], **changes: Any) -> PlaceNetwork:
 
 
 def _system(fixture: dict[str, Any]) -> str:
-    return str(METHODS[fixture["method"]].system)
+    return str(METHODS[fixture["method"]].facts.system)
 
 
 @pytest.mark.parametrize("name", [name for name in FIXTURES if name not in MATLAB])

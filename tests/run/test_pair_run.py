@@ -161,6 +161,8 @@ def test_without_a_network_the_sentence_names_the_file_to_get(
     run: Path, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run / "describer.safetensors").unlink()
+    recipe = (run / "recipe.toml").read_text()
+    (run / "recipe.toml").write_text(recipe.replace('"cosplace-small"', '"cosplace"'))
     with pytest.raises(RunError, match="index first: evenplace index"):
         open_engine(run)
 
@@ -177,7 +179,7 @@ def test_weights_of_a_second_network_need_a_run_that_has_one(
     run: Path, town: Path, tmp_path: Path
 ) -> None:
     (run / "recipe.toml").write_text(
-        (run / "recipe.toml").read_text().replace('describer = "cosplace"\n', "")
+        (run / "recipe.toml").read_text().replace('describer = "cosplace-small"\n', "")
     )
     with pytest.raises(SettingError, match="ranks with the network it trained"):
         choose_describer(run, "imagenet")

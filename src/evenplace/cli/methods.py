@@ -16,7 +16,7 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="for machines")] = False,
 ) -> None:
     """List every named system, or say everything about one."""
-    from evenplace.networks.catalogue import cards
+    from evenplace.training.catalogue import cards
 
     found = cards([name] if name else None)
     if as_json:
@@ -26,8 +26,12 @@ def methods(
     else:
         rows = [
             (c.name, c.backbone, c.aggregator, f"{c.parameters / 1e6:.0f} M", str(c.dim),
-             str(c.image_size), c.data, c.paper or "—")
-            for c in found
+             _pixels(c.image_size), c.data, c.paper or "—")
+            for c in sorted(found, key=lambda c: c.name.endswith("-small"))
         ]  # fmt: skip
         print_table(_COLUMNS, rows)
         console.print("R@1 on SF-XL as the paper gives it.  evenplace methods NAME for the rest.")
+
+
+def _pixels(size: int | tuple[int, int]) -> str:
+    return str(size) if isinstance(size, int) else f"{size[0]} x {size[1]}"

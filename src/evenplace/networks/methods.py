@@ -1,11 +1,14 @@
-"""Named systems: how to build one, with whose weights.
+"""Named systems: one a recipe, and how to build its network, with whose weights.
 
-A method is a combination of parts that can each be chosen alone: a network, a way to cut the
-map, a classifier, a loss, a re-ranker.  Only the network is built here; the other parts are
-named, and belong to the modules that know them.
+Only the network is built here; the rest of a recipe belongs to `training.recipe`.
 """
 
 import dataclasses
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,45 @@ import torch
 
 from evenplace.errors import SettingError, WeightsError, unknown_name
 from evenplace.networks.checkpoints import is_checkpoint, load_checkpoint
-from evenplace.networks.method_table import METHOD_TABLE
+from evenplace.networks.facts import FACTS, Facts
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.networks.official import load_official
-from evenplace.networks.parts import Method
 from evenplace.networks.registry import Registry
 from evenplace.networks.releases import Progress, Release, cosplace_release, fetch
 
-METHODS: Registry[Method] = Registry("method", "evenplace.methods", METHOD_TABLE)
 _WEIGHTS = ("imagenet", "official")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named system: its recipe, a TOML file, and what is known of it that no recipe says."""
+
+    recipe: Traversable
+    facts: Facts = dataclasses.field(default_factory=Facts)
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The recipe as it is written."""
+        return tomllib.loads(self.recipe.read_text(encoding="utf-8"))
+
+    @property
+    def network(self) -> NetworkSpec:
+        return _changed(NetworkSpec(), self.tables.get("network", {}))
+
+    @property
+    def describer(self) -> str | None:
+        """The method whose network ranks the shortlist, where it is not the one that made it."""
+        found: str | None = self.tables.get("search", {}).get("describer")
+        return found
+
+
+def _shipped() -> dict[str, Method]:
+    folder = resources.files("evenplace") / "recipes"
+    names = sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {name: Method(folder / f"{name}.toml", FACTS.get(name, Facts())) for name in names}
+
+
+METHODS: Registry[Method] = Registry("method", "evenplace.methods", _shipped())
 
 
 def build_model(
@@ -39,19 +72,21 @@ def build_model(
     network with the authors', a path with that file's, None leaves it random.  seed: of what is
     random.  changes: settings of `NetworkSpec`, such as dim=512 or image_size=224.
     """
-    method, spec = METHODS.find(name), network_spec(name, backbone, **changes)
+    facts = METHODS.find(name).facts
     if weights is None or weights == "imagenet":
-        return build_network(spec, weights=weights, seed=seed)
+        return build_network(network_spec(name, backbone, **changes), weights=weights, seed=seed)
+    changes = {**facts.published, **changes}
+    spec = network_spec(name, backbone or changes.pop("backbone", None), **changes)
     if weights == "official":
-        weights = fetch(_release(name, method, spec), name=name, progress=progress)
+        weights = fetch(_release(name, facts, spec), name=name, progress=progress)
     path = Path(weights)
     if not path.suffix and not path.exists():
         raise unknown_name("set of weights", str(weights), [*_WEIGHTS, "the path of a file"])
-    if method.system is None:
+    if facts.system is None:
         raise WeightsError(f"nobody published weights for {name}; train it, or load a run's model")
     # AnyLoc publishes a vocabulary only: its backbone keeps DINOv2's own weights.
-    network = build_network(spec, weights="imagenet" if method.system == "anyloc" else None)
-    load_official(network, method.system, path)
+    network = build_network(spec, weights="imagenet" if facts.system == "anyloc" else None)
+    load_official(network, facts.system, path)
     return network.eval()
 
 
@@ -78,17 +113,13 @@ def build_describer(method: str, weights: str | Path = "official", **changes: An
 
 
 def network_spec(name: str, backbone: str | None = None, **changes: Any) -> NetworkSpec:
-    """The parts of a method's network, with another backbone or other settings where asked."""
+    """The network of a method's recipe, with another backbone or other settings where asked."""
     method = METHODS.find(name)
-    known = {field.name for field in dataclasses.fields(NetworkSpec)}
-    for setting in changes:
-        if setting not in known:
-            raise unknown_name("network setting", setting, known - {"backbone"})
     spec = method.network
     if backbone is not None and backbone != spec.backbone:
-        own = method.variants.get(backbone, {"layer": None, "cut": None})
+        own = method.facts.variants.get(backbone, {"layer": None, "cut": None})
         spec = dataclasses.replace(spec, backbone=backbone, **own)
-    return dataclasses.replace(spec, **changes)
+    return _changed(spec, changes)
 
 
 def count_parameters(name: str, backbone: str | None = None, **changes: Any) -> int:
@@ -98,14 +129,22 @@ def count_parameters(name: str, backbone: str | None = None, **changes: Any) -> 
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def _release(name: str, method: Method, spec: NetworkSpec) -> Release | str:
-    if method.release is None or method.describer is not None:
+def _changed(spec: NetworkSpec, changes: dict[str, Any]) -> NetworkSpec:
+    known = {field.name for field in dataclasses.fields(NetworkSpec)}
+    for setting in changes:
+        if setting not in known:
+            raise unknown_name("network setting", setting, known - {"backbone"})
+    return dataclasses.replace(spec, **changes)
+
+
+def _release(name: str, facts: Facts, spec: NetworkSpec) -> Release | str:
+    if facts.release is None:
         raise SettingError(
             f"{name} has no published weights to fetch; "
-            "pass the path of a file, or None for random ones"
+            "pass the path of a file or of a run, or None for random ones"
         )
-    if method.release in ("cosplace", "eigenplaces"):
-        return cosplace_release(method.release, spec.backbone, spec.dim)
-    if method.release == "boq-dinov2" and spec.backbone == "resnet50":
+    if facts.release in ("cosplace", "eigenplaces"):
+        return cosplace_release(facts.release, spec.backbone, spec.dim)
+    if facts.release == "boq-dinov2" and spec.backbone == "resnet50":
         return "boq-resnet50"
-    return method.release
+    return facts.release

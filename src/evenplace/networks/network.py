@@ -26,7 +26,8 @@ class NetworkSpec:
 
     cut: stages frozen and cached; layer, facet: where to stop in the backbone and what to read
     there (`build_backbone`); power: GeM's first.  image_size: at which photos are asked, a side or
-    height and width; training may see them at another (`TrainingSpec.train_size`).
+    height and width; training may see them at another (`TrainingSpec.train_size`).  projection:
+    whether a linear layer may follow the aggregator; without one what is pooled is the descriptor.
     """
 
     backbone: str = "efficientnet-lite0"
@@ -37,6 +38,7 @@ class NetworkSpec:
     aggregator: str = "gem"
     layer: int | None = None
     facet: str = "token"
+    projection: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "image_size", as_size(self.image_size))
@@ -74,8 +76,13 @@ class PlaceNetwork(nn.Module):
             Request(backbone.spec.channels, spec.dim, self._cells(), spec.power)
         )
         self.projection: nn.Module = nn.Identity()
-        if entry.projected or self.aggregator.dim != spec.dim:
+        if spec.projection and (entry.projected or self.aggregator.dim != spec.dim):
             self.projection = nn.Linear(self.aggregator.dim, spec.dim)
+        elif self.aggregator.dim != spec.dim:
+            raise SettingError(
+                f"projection=false leaves the {self.aggregator.dim} numbers of {spec.aggregator}, "
+                f"not dim={spec.dim}; use dim={self.aggregator.dim}, or projection=true"
+            )
         self.classifiers: GroupClassifiers | LevelClassifiers = GroupClassifiers([], spec.dim)
         self.scale = 30.0  # what turns cosines to prototypes into logits; training sets its own
 

@@ -24,7 +24,6 @@ from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS, build_model
-from evenplace.networks.network import build_network
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid
@@ -56,6 +55,7 @@ from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
 from evenplace.training.progress import claim_run
 from evenplace.training.recipe import PlacesSpec, Recipe
+from evenplace.training.start import starting_network
 
 Announce = Callable[[str], Progress]
 
@@ -77,7 +77,7 @@ def train_run(
     """
     places = cut_places(recipe.places, photos)
     trained = train(
-        build_network(recipe.network, seed=recipe.training.seed),
+        starting_network(recipe),
         photos,
         places,
         recipe,
@@ -149,7 +149,13 @@ def _lay_out(run: Path, database: Photos, described: Described | Parts) -> None:
             run_describer(run), descriptors, readable, places, run / "ranking", spectra=spectra
         )
     index_described(
-        run_network(run), own, readable, places, run / "index", spectra=() if other else spectra
+        run_network(run),
+        own,
+        readable,
+        places,
+        run / "index",
+        raw=run_recipe(run).search.prototypes == "raw",
+        spectra=() if other else spectra,
     )
 
 

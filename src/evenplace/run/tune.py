@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Progress
 from evenplace.errors import RunError
 from evenplace.evaluation import Truth
-from evenplace.networks.network import build_network
 from evenplace.photos.files import whole_file
 from evenplace.photos.nearby import turn
 from evenplace.photos.splits import spots_of
@@ -37,6 +36,7 @@ from evenplace.training.cache import describe_cached
 from evenplace.training.loop import train
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec
+from evenplace.training.start import starting_network
 from evenplace.training.validation import without
 
 Ints = NDArray[np.int64]
@@ -132,7 +132,7 @@ def _fold(
 ) -> Fold:
     """Train on the other folds and index them."""
     plain = replace(recipe, training=replace(recipe.training, validation=0.0))
-    network = build_network(recipe.network, seed=recipe.training.seed)
+    network = starting_network(recipe)
     train(
         network, photos, places, plain, folder,
         cache_folder=cache_folder,

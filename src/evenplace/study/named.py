@@ -1,6 +1,7 @@
 """The named studies: every table and figure of the paper, and what we set beside it.
 
-`evenplace study NAME` runs one.  Recipes ending in -paper are the paper's settings to the letter.
+`evenplace study NAME` runs one.  `dapr-m-paper-small` is the paper's loss and distance to the
+letter on the embedded network, `dapr-m-paper` with its DINOv2.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewar
 from evenplace.training.low_visit import with_loss
 from evenplace.training.recipe import find_recipe, recipe_names
 
-PAPER, OURS = "dapr-m-paper", "dapr-m"
+PAPER, OURS = "dapr-m-paper-small", "dapr-m"
 BETAS = (0.0, 0.01, 0.03, 0.05, 0.07, 0.09, 0.25, 1.0)
 KAPPAS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
 ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -71,12 +72,16 @@ def plug_in() -> Study:
     for host, names in _HOSTS.items():
         known = [name for name in names if name in recipe_names()]
         if known:
-            systems.append(System(host, known[0], paper=paper.PLUG_INS.get(host, {}), against=host))
+            rank = _SHORTLISTS.get(host, {})
+            beside = paper.PLUG_INS.get(host, {})
+            systems.append(System(host, known[0], search=rank, paper=beside, against=host))
             for preset, plugged in (("paper", f"{host} + LB"), ("recommended", f"{host} + LB up")):
                 biased = with_loss(find_recipe(known[0]), "low-visit-bias", preset).loss
                 loss = {"name": biased.name, **biased.settings}
                 beside = paper.PLUG_INS.get(plugged, {})
-                systems.append(System(plugged, known[0], loss=loss, paper=beside, against=host))
+                systems.append(
+                    System(plugged, known[0], loss=loss, search=rank, paper=beside, against=host)
+                )
     if not systems:
         raise SettingError("no recipe of a host method is installed; see evenplace methods")
     return Study(
@@ -216,6 +221,7 @@ _HOSTS = {  # recipes to try, in this order
     "MegaLoc": ("megaloc-small",),
     "ImAge": ("image-small",),
 }
+_SHORTLISTS: dict[str, dict[str, Any]] = {"D&C mixed": {"shortlist": 20}}  # D&C alone keeps one
 STUDIES: dict[str, Callable[[], Study]] = {
     "losses": losses,
     "modules": modules,

@@ -26,7 +26,7 @@ def tail() -> Study:
         (
             System("CosFace + L2", "cosface", USUAL, search=L2),
             System("cross-entropy + L2", "cross-entropy", USUAL, search=L2),
-            System("the paper's settings", "dapr-m-paper", USUAL),
+            System("dapr-m-paper-small", "dapr-m-paper-small", USUAL),
             System("frozen + L2", OURS, (*PLAIN, *FIXED, "epochs=0"), search=L2),
             System("frozen, bands + L2", OURS, (*FIXED, "epochs=0"), search=L2,
                    against="frozen + L2"),

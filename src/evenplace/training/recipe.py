@@ -13,12 +13,12 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.losses import loss_takes
+from evenplace.networks.methods import METHODS
 from evenplace.networks.network import NetworkSpec
 from evenplace.training.specs import (
     EVENING,
@@ -145,21 +145,17 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with the package."""
-    return sorted(p.name[:-5] for p in _shipped().iterdir() if p.name.endswith(".toml"))
+    """The recipes that come with the package and its plug-ins."""
+    return sorted(METHODS)
 
 
 def read_recipe(name_or_path: str | Path) -> Recipe:
     """Read a recipe by its name in the package, or from a TOML file."""
     path = Path(name_or_path)
-    if path.suffix != ".toml" and str(name_or_path) not in recipe_names():
-        raise unknown_name("recipe", str(name_or_path), recipe_names())
+    if path.suffix != ".toml":
+        return Recipe.from_dict(METHODS.find(str(name_or_path)).tables)
     try:
-        if path.suffix == ".toml":
-            text = path.read_text()
-        else:
-            text = (_shipped() / f"{name_or_path}.toml").read_text()
-        return Recipe.from_dict(tomllib.loads(text))
+        return Recipe.from_dict(tomllib.loads(path.read_text()))
     except FileNotFoundError:
         raise SettingError(f"{path} does not exist; name a recipe or a .toml file") from None
     except tomllib.TOMLDecodeError as error:
@@ -175,10 +171,6 @@ def find_recipe(method: str, preset: str = "recommended") -> Recipe:
         raise unknown_name("preset", preset, PRESETS)
     paper = f"{method}-paper"
     return read_recipe(paper if preset == "paper" and paper in recipe_names() else method)
-
-
-def _shipped() -> Any:
-    return resources.files("evenplace") / "recipes"
 
 
 def _fill(kind: type[Any], values: Mapping[str, Any], table: str) -> Any:

@@ -27,7 +27,7 @@ from evenplace.training.log import RunLog
 from evenplace.training.objective import Scene, build_objective
 from evenplace.training.progress import State, load_progress, save_progress
 from evenplace.training.regions import describe_regions
-from evenplace.training.schedule import build_optimiser, set_rates
+from evenplace.training.schedule import build_optimiser, rate, set_rates
 from evenplace.training.steps import Step
 from evenplace.training.validation import HeldOut, Recall
 
@@ -71,7 +71,7 @@ class Session:
         """Train up to epoch `stop`; leave the best epoch's weights, or the averaged last ones."""
         first = self.scene.ranks.first
         log = RunLog(self.run, self.position.epoch, self.spec.tensorboard) if first else None
-        while self.position.epoch < stop:
+        while self.position.epoch < stop and not self._over:
             epoch, started = self.position.epoch, time.monotonic()
             self._epoch(epoch, stop)
             line = self._line(epoch, time.monotonic() - started)
@@ -81,6 +81,13 @@ class Session:
         if log:
             log.close()
         self._settle()
+
+    @property
+    def _over(self) -> bool:
+        """Whether the rate has fallen below the least that is worth an epoch."""
+        return self.spec.lr * rate(self.spec, self.position.epoch, self.position.losses) < (
+            self.spec.min_lr
+        )
 
     def _epoch(self, epoch: int, stop: int) -> None:
         """Train from the position to the end of its epoch."""

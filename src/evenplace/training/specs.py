@@ -19,6 +19,7 @@ TRIPLET_LOSSES = ("triplet", "sare")
 RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection")
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
+PROTOTYPES = ("cosine", "raw")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -60,9 +61,10 @@ class TrainingSpec:
     descriptors (`MiningSpec`).  views: how many crops of each photo are cached.  steps: batches
     an epoch, 0 for one pass.  train_size: of the photos in a batch, where it is not the network's
     `image_size`.  batch: photos, or, where the loss compares photos, places times
-    `photos_per_place`.  warmup: epochs.  average: decay of a moving average of the weights.
-    validation: share of the spots held out; refit: train again on all photos for the number of
-    epochs that was best on them.  checkpoint: seconds between two within an epoch.
+    `photos_per_place`.  warmup: epochs.  min_lr: training ends once the rate has fallen below it.
+    average: decay of a moving average of the weights.  validation: share of the spots held out;
+    refit: train again on all photos for the number of epochs that was best on them.  checkpoint:
+    seconds between two within an epoch.
     """
 
     epochs: int = 10
@@ -99,6 +101,7 @@ class TrainingSpec:
     checkpoint: float = 300.0
     tensorboard: bool = False
     train_size: Size | None = None
+    min_lr: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -168,6 +171,8 @@ class SearchSpec:
     of the training photos are held out in turn to learn the fused score's weights and what its
     confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.
     describer: a method whose network, instead of the trained one, ranks what was shortlisted.
+    prototypes: places score by their cosine, or by the raw product, in which a prototype's length
+    counts (Divide&Classify).
     """
 
     shortlist: int = 20
@@ -176,8 +181,10 @@ class SearchSpec:
     exact: bool = False
     folds: int = 0
     describer: str | None = None
+    prototypes: str = "cosine"
 
     def __post_init__(self) -> None:
+        _known(self, "prototypes", PROTOTYPES)
         if self.folds < 0 or self.folds == 1:
             raise SettingError(f"folds={self.folds} holds nothing out; use 0, or 2 and more")
         if self.describer and self.folds:

@@ -13,15 +13,31 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.errors import WeightsError
 from evenplace.networks.aggregators import Aggregator
-from evenplace.networks.network import PlaceNetwork
+from evenplace.networks.methods import METHODS
+from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.places.table import Places
 from evenplace.training.initialise import fit_aggregator
+from evenplace.training.recipe import Recipe
 from evenplace.training.source import PhotoSource
 
 _CHUNK = 256
 _ENOUGH_FOR_PCA = 20_000
 _ENOUGH_FOR_CLUSTERS = 200
+
+
+def starting_network(recipe: Recipe) -> PlaceNetwork:
+    """The recipe's network with pretrained weights; where they cannot be had, what would do."""
+    try:
+        return build_network(recipe.network, seed=recipe.training.seed)
+    except WeightsError as error:
+        small = f"{recipe.name.partition('+')[0]}-small"
+        if small not in METHODS:
+            raise
+        raise WeightsError(
+            f"{error}; or train {small} (--method {small}), whose weights pip brings"
+        ) from None
 
 
 @torch.no_grad()
