@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import evenplace as ep
+from tests.documents.blocks import PAGES, TYPED, Block, read_blocks
+from tests.documents.names import check_names
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_command_line_s_page_is_its_help() -> None:
@@ -29,20 +30,23 @@ def test_links_and_pictures_are_there(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_names_in_examples_exist(page: Path) -> None:
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        compile(code, str(page), "exec")
-        for name in re.findall(r"\bep\.(\w+(?:\.\w+)?)", code):
-            first, _, second = name.partition(".")
-            found = getattr(ep, first)
-            assert not second or hasattr(found, second), name
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
+KINDS = {*TYPED, "bash", "toml", "json", "yaml", "dockerfile", ""}
 
 
-def test_verbs_in_the_readme_exist() -> None:
-    known = (ROOT / "docs/cli.md").read_text()
-    for verb in re.findall(r"\$ evenplace (\w+)", (ROOT / "README.md").read_text()):
-        assert f"## {verb}" in known, verb
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_names_what_exists(block: Block) -> None:
+    check_names(block)
+
+
+def test_every_block_is_typed_or_says_why_not() -> None:
+    """`bash` is typed by tests/serve/test_client.py; files and answers are no commands."""
+    for block in BLOCKS:
+        assert block.kind in KINDS, f"{block}: {block.kind!r} is typed by no test"
+        assert block.kind != "bash" or block.document == "docs/serve.md", block
+        assert "$ " not in block.text or block.kind in ("console", "bash"), block
+    marks = sum(page.read_text().count("<!-- not run:") for page in PAGES)
+    assert marks == sum(bool(block.unrun) for block in BLOCKS), "a mark stands above no block"
 
 
 def test_the_python_and_the_command_line_build_the_same_network() -> None:

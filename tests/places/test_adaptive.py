@@ -116,6 +116,11 @@ def test_photos_on_one_spot_stay_together() -> None:
     assert places.counts.sum() == 12
 
 
+def test_one_photo_far_from_the_origin_is_one_leaf() -> None:
+    photos = Photos.from_arrays(east=[551_250.3], north=[4_180_671.5], zone=10)
+    assert KdTree(max_photos=3).partition(photos).labels.tolist() == [0]
+
+
 def test_a_kd_tree_moves_the_imbalance_into_the_areas() -> None:
     photos = town(4000)
     kd, grid = KdTree(max_photos=40).partition(photos), Grid(cell=100).partition(photos)

@@ -19,7 +19,7 @@ from evenplace.cli import (
     study,
     train,
 )
-from evenplace.cli.console import errors, sentence
+from evenplace.cli.console import end_output, errors, sentence, speak_any_name
 from evenplace.cli.memory import keep_freed_memory
 from evenplace.errors import EvenPlaceError
 
@@ -62,6 +62,7 @@ for verb in (
 def main() -> None:
     """Run the command line; `--debug` anywhere shows where an error came from."""
     keep_freed_memory()
+    speak_any_name()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
@@ -72,3 +73,5 @@ def main() -> None:
         text = sentence(error) if isinstance(error, OSError) else str(error)
         errors.print(f"error: {text}", markup=False, soft_wrap=True)
         sys.exit(2)
+    finally:
+        end_output()

@@ -1,58 +1,32 @@
-"""What every verb shares: a console, progress bars, tables, and one sentence for each error."""
+"""What every verb shares: a console, progress, tables, and one sentence for each error."""
 
 import errno
+import io
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-from rich.text import Text
+
+from evenplace.cli.progress import Announce, drawn_bars, written_lines
 
 _PIPED = 160  # columns where there is no terminal to ask
 console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
 errors = Console(stderr=True, highlight=False)
 
-Show = Callable[[int, int], None]
-
-
-class _Rate(ProgressColumn):
-    """How many a second, once that is known."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.3g}/s")
-
 
 @contextmanager
-def bars() -> Iterator[Callable[[str], Show]]:
-    """Progress bars: `announce(what)` gives a function that takes (done, total)."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=errors, transient=not errors.is_terminal) as progress:
-
-        def announce(what: str) -> Show:
-            task = progress.add_task(what, total=None)
-            return lambda done, total: progress.update(task, completed=done, total=total)
-
-        yield announce
+def bars() -> Iterator[Announce]:
+    """How far a verb is: `announce(what)` gives a function that takes (done, total)."""
+    if errors.is_terminal:
+        with drawn_bars(errors) as announce:
+            yield announce
+    else:
+        with written_lines(lambda line: errors.print(line, markup=False, soft_wrap=True)) as say:
+            yield say
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -74,6 +48,20 @@ def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
             errors.print(f"  {getattr(one, 'path', '')}: {reason}", markup=False, soft_wrap=True)
         if len(skipped) > 5:
             errors.print(f"  … and {len(skipped) - 5} more", markup=False)
+
+
+def speak_any_name() -> None:
+    """Print names that are not UTF-8 with their bytes written out, rather than fail on them."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def end_output() -> None:
+    """Write what is left, unless the reader has gone (`evenplace … | head -1`)."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # Python would try again at its end, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def sentence(error: OSError) -> str:

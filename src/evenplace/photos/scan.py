@@ -49,7 +49,7 @@ def picture_paths(folder: Path, pattern: str | None = None) -> pa.Array:
     found = _listed(folder, listed, pattern) if listed.is_file() else walk_pictures(folder, pattern)
     chunks = []
     while batch := list(islice(found, BATCH)):
-        chunks.append(pa.array(batch, pa.large_string()))
+        chunks.append(_texts(batch))
     if not chunks:
         looked = pattern or ", ".join(SUFFIXES)
         raise PhotoError(
@@ -57,6 +57,16 @@ def picture_paths(folder: Path, pattern: str | None = None) -> pa.Array:
         )
     paths = pa.chunked_array(chunks).combine_chunks()
     return paths.take(pc.sort_indices(paths))
+
+
+def _texts(paths: list[str]) -> pa.Array:
+    try:
+        return pa.array(paths, pa.large_string())
+    except UnicodeEncodeError as cause:
+        name = os.fsencode(cause.object).decode("utf-8", "backslashreplace")
+        raise PhotoError(
+            f"{name} has a name that is not UTF-8; rename it, or the folder"
+        ) from cause
 
 
 def first_pictures(folder: Path, count: int, pattern: str | None = None) -> list[str]:

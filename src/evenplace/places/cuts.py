@@ -32,7 +32,7 @@ class Lattice:
     def over(cls, root: tuple[float, float, float, float]) -> "Lattice":
         """The finest lattice whose numbers over a box have STEPS bits."""
         longest = max(root[2] - root[0], root[3] - root[1])
-        step = 2.0 ** float(np.ceil(np.log2(max(longest, 1e-6) / (MASK - 1))))
+        step = 2.0 ** float(np.ceil(np.log2(max(longest, 1.0) / (MASK - 1))))  # of UTM: 47 bits
         return cls((int(np.floor(root[0] / step)), int(np.floor(root[1] / step))), step)
 
     def codes(self, east: Floats, north: Floats) -> Ints:

@@ -1,0 +1,87 @@
+"""What a document takes for granted: photos under the names it uses, runs, arrays, descriptors."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import evenplace as ep
+from tests.documents.typist import in_this_process
+from tests.standins import Standins, layouts
+
+RUNS = (  # one trained and asked, and a baseline beside it
+    "train photos --run runs/city",
+    "train photos --method cosface --set epochs=1 --run runs/base",
+    "index runs/city --database photos",
+    "index runs/base --database photos",
+    "evaluate runs/city --queries queries",
+    "evaluate runs/base --queries queries",
+)
+TAKES_RUNS = ("docs/evaluate.md", "docs/deploy.md", "docs/serve.md")
+
+
+def lay_out(folder: Path, standins: Standins) -> None:
+    """Every stand-in, and the names documents have for a folder of photos."""
+    standins.link_into(folder)
+    (folder / "PHOTOS").symlink_to(standins.photos)
+    (folder / "QUERIES").symlink_to(standins.queries)
+    shutil.copy(sorted(standins.queries.iterdir())[0], folder / "photo.jpg")
+
+
+def train_runs(folder: Path) -> Path:
+    """runs/city and runs/base, made by the command line in a folder of stand-ins."""
+    for line in RUNS:
+        said, code = in_this_process(["evenplace", *line.split()])
+        assert code == 0, said
+    return folder / "runs"
+
+
+def give(document: str, folder: Path, standins: Standins, runs: Path | None) -> dict[str, Any]:
+    """Fill the folder a document is typed in; the names its Python may use."""
+    lay_out(folder, standins)
+    if runs is not None:
+        shutil.copytree(runs, folder / "runs")
+    if document in ("docs/deploy.md", "docs/serve.md"):
+        _give_sf(folder, standins)
+    if document == "docs/evaluate.md":
+        shutil.copytree(folder / "runs/city", folder / "runs/sf")
+    names: dict[str, Any] = {"ep": ep, "np": np, "torch": torch}
+    if document == "docs/train.md":
+        names |= {"network": ep.build_model("dapr-m"), "recipe": "dapr-m"}
+    if document in ("README.md", "docs/train.md", "docs/evaluate.md", "docs/methods.md"):
+        names |= _descriptors(folder)
+    if document == "docs/methods.md":
+        places, rows = names["places"], names["descriptors"]
+        names["index"] = ep.index_descriptors(rows, names["photos"], places, folder / "index")
+        ep.index_descriptors(rows, names["photos"], places, folder / "ranking")
+    return names
+
+
+def _give_sf(folder: Path, standins: Standins) -> None:
+    """runs/sf on photos of a phone, and others to add."""
+    (folder / "runs/city").rename(folder / "runs/sf")
+    shots = standins.shots("sf")
+    layouts.exif(folder / "old_photos", layouts.of(shots, "database"))
+    layouts.exif(folder / "new_photos", layouts.of(shots, "query"))
+    said, code = in_this_process(["evenplace", "index", "runs/sf", "--database", "old_photos"])
+    assert code == 0, said
+
+
+def _descriptors(folder: Path) -> dict[str, Any]:
+    """Photos, places and somebody's descriptors of both."""
+    photos = ep.read_photos(folder / "photos")
+    places = ep.Grid(cell=20).partition(photos)
+    rows = np.load(folder / "descriptors/database.npy")
+    asked = np.load(folder / "descriptors/queries.npy")
+    return {
+        "photos": photos,
+        "places": places,
+        "counts": places.counts,
+        "descriptors": rows,
+        "queries": ep.read_photos(folder / "queries"),
+        "query_descriptors": asked,
+        "for_places": asked,
+        "for_photos": asked,
+    }
