@@ -1,10 +1,15 @@
-# make demo: everything, on a drawn town.  make test: what CI runs.  make check: its fast half.
+# make help says what there is.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup browser demo test check lint
-setup: $(STAMP)
+.DEFAULT_GOAL := help
+.PHONY: help setup browser demo test check lint
+
+help: ## what there is to make
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F"|" '{printf "make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## a virtual environment with everything, pinned
 
 # torch goes first and pinned: an open range pulls gigabytes of GPU packages.
 $(STAMP): pyproject.toml constraints.txt
@@ -16,15 +21,15 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 # Debian's chromium opens our pages in tests; elsewhere, or without rights, they are skipped.
-browser:
+browser: ## chromium for the tests of the pages
 	@command -v chromium >/dev/null || (command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] \
 	  && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null) \
 	  || echo "no chromium here: tests of the pages will be skipped"
 
-demo: setup
+demo: setup ## draw a town, train three systems, report who finds the tail
 	$(BIN)/evenplace demo
 
-lint: setup
+lint: setup ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -32,8 +37,8 @@ lint: setup
 # Two at a time, a file on one worker; a thread each, so that they do not fight for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
-test: lint
+test: lint ## all of it, what CI runs: under ten minutes on two cores
 	$(PYTEST)
 
-check: lint
+check: lint ## its quick half: under two minutes
 	$(PYTEST) -m "not slow"
