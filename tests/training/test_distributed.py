@@ -1,4 +1,4 @@
-"""Two processes on one batch compute what one process computes, to 1e-5, and can be killed too."""
+"""Two processes on one batch compute what one process computes, and can be killed too."""
 
 import json
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from evenplace.errors import RunError
-from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.photos import Photos
 from tests.training.town import draw_town, quick_run
 
@@ -32,8 +32,6 @@ leave_ranks()
 """
 ROOT = str(Path(__file__).parents[2])
 PAIRS = ["loss.name=multi-similarity", "sampler=photo", "photos_per_place=3", "batch=24"]
-# Adam divides by the size of a gradient, so where a gradient is zero but for rounding its steps
-# are the rounding's, and two orders of summation soon differ by 1e-4.  SGD shows what is ours.
 SGD = ["optimiser=sgd", "lr=0.01", "lr_classifier=0.1"]
 CASES = {
     "sharded classifiers": ["start=principal"],
@@ -71,10 +69,27 @@ def run_two(town: Path, out: Path, cases: dict[str, list[str]]) -> dict[str, lis
         env |= {"MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
         started.append(subprocess.Popen([sys.executable, "-c", code], env=env))
     for process in started:
-        assert process.wait(timeout=300) == 0
+        assert process.wait(timeout=900) == 0
     first, second = (json.loads((out / f"losses-{rank}.json").read_text()) for rank in range(2))
     assert first == second
     return dict(first)
+
+
+# One process and two sum the same numbers in another order.  In float64 that is all there is
+# between them: losses agreed to 2.4e-14 and weights to 6.6e-15 with SGD, with the kernels of
+# SSE4.1, AVX2 and native; whatever is beyond 1e-9 is a mistake in the gathering, the averaging, the
+# accumulation or the order of batches.  Adam's step is g / (|g| + 1e-8) times the rate: a gradient
+# that is zero but for rounding moves its weight by up to rate / 1e-8 = 1e5 times that rounding.  In
+# float64 that made 6.8e-9 of a weight (losses 3.9e-11); in float32, where the rounding of a
+# gradient exceeds 1e-8, whole steps of the rate go either way: 5.1e-4 of a loss, 1.8e-3 of weights.
+# SGD in float32 differed by 1.7e-5 of a loss at most here and by 4.4e-5 on a Xeon with AVX-512, and
+# is allowed ten times that; what is ours is held to 1e-9 above.
+ADAM = ["optimiser=adam"]
+BY_ADAM = ("sharded classifiers", "gathered pairs", "accumulated")
+EXACT = {name: [*SGD, *own, "precision=float64"] for name, own in CASES.items()} | {
+    f"{name}, Adam": [*ADAM, *CASES[name], "precision=float64"] for name in BY_ADAM
+}
+ROUNDED = {f"{name}, float32": [*SGD, *CASES[name]] for name in BY_ADAM}
 
 
 @pytest.fixture(scope="module")
@@ -83,22 +98,36 @@ def together(
 ) -> tuple[Path, dict[str, list[float]]]:
     """Every case, trained by one pair of processes."""
     out = tmp_path_factory.mktemp("together")
-    return out, run_two(town[0], out, {name: [*SGD, *own] for name, own in CASES.items()})
+    return out, run_two(town[0], out, EXACT | ROUNDED)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EXACT)
 def test_two_processes_compute_what_one_does(
     town: tuple[Path, Photos],
     together: tuple[Path, dict[str, list[float]]],
     tmp_path: Path,
     case: str,
 ) -> None:
-    alone = quick_run(town[1], tmp_path / "alone", *SGD, *CASES[case])
-    np.testing.assert_allclose(together[1][case], alone.losses, atol=1e-5, rtol=1e-5)
-    loaded = load_checkpoint(together[0] / case / "model.safetensors").network.state_dict()
-    for name, tensor in alone.network.state_dict().items():
-        np.testing.assert_allclose(loaded[name], tensor, atol=2e-4, err_msg=name)
+    alone_run = tmp_path / "alone"
+    alone = quick_run(town[1], alone_run, *EXACT[case])
+    np.testing.assert_allclose(together[1][case], alone.losses, atol=1e-9, rtol=1e-9)
+    two, one = (load_file(run / "model.safetensors") for run in (together[0] / case, alone_run))
+    for name, tensor in one.items():
+        room = 1e-6 if case.endswith("Adam") else 1e-9
+        np.testing.assert_allclose(two[name], tensor, atol=room, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ROUNDED)
+def test_in_single_precision_two_processes_differ_by_rounding_only(
+    town: tuple[Path, Photos],
+    together: tuple[Path, dict[str, list[float]]],
+    tmp_path: Path,
+    case: str,
+) -> None:
+    alone = quick_run(town[1], tmp_path / "alone", *ROUNDED[case])
+    np.testing.assert_allclose(together[1][case], alone.losses, atol=5e-4, rtol=5e-4)
 
 
 @pytest.mark.slow
@@ -107,7 +136,7 @@ def test_two_processes_go_on_where_they_were(
 ) -> None:
     """The last checkpoint within the second epoch, taken up by another pair of processes."""
     out, losses = together
-    case = {"stopped": [*SGD, *CASES["stopped"]]}
+    case = {"stopped": EXACT["stopped"]}
     folder = out / "stopped"
     kept = {file.name: file.read_bytes() for file in folder.glob("progress*")}
     assert any(name.startswith("progress-1-") for name in kept), "rank 1 keeps its own shards"

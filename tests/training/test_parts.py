@@ -257,7 +257,7 @@ def test_a_corner_is_where_photos_crowd() -> None:
     [
         ({"schedule": "cosin"}, "did you mean 'cosine'"),
         ({"optimiser": "adm"}, "did you mean 'ad"),
-        ({"validation": 1.5}, "must lie in 0 to 0.9"),
+        ({"validation": 1.5}, "at most 0.9"),
         ({"accumulate": 0}, "at least 1"),
     ],
 )

@@ -29,10 +29,20 @@ def test_settings_find_their_table() -> None:
     [
         ("epoch=3", "did you mean 'epochs'"),
         ("epochs", "key=value"),
-        ("epochs=many", "must be a number"),
+        ("epochs=many", "must be a whole number"),
         ("sampler=places", "did you mean 'place'"),
         ("epochs=-1", "at least 0"),
         ("cached=1", "true or false"),
+        ("epochs=2.5", "whole number"),
+        ("seed=1.5", "whole number"),
+        ("seed=-1", "at least 0"),
+        ("lr=nan", "finite number"),
+        ("lr=inf", "finite number"),
+        ("dim=99999999", "at most 131072"),
+        ("cell=0", "at least 0.01"),
+        ('milestones=[1, "two"]', "a list, each a finite number"),
+        ("loss.scale=nan", "finite number"),
+        ("backbone=3", "text"),
     ],
 )
 def test_a_bad_setting_says_what_would_do(setting: str, words: str) -> None:
@@ -71,3 +81,23 @@ def test_correcting_twice_is_cautioned_against() -> None:
     (caution,) = recipe.changed(["sampler=place"]).cautions()
     assert "again (beta, kappa)" in caution
     assert find_recipe("cross-entropy").changed(["sampler=place"]).cautions() == []
+
+
+def test_text_of_any_plane_survives_the_round_trip(tmp_path: Path) -> None:
+    recipe = Recipe().changed(['name="Straße 🏘 \\u0007 \\"so\\""'])
+    (tmp_path / "again.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    assert read_recipe(tmp_path / "again.toml") == recipe
+    assert "🏘" in recipe.name
+
+
+@pytest.mark.parametrize("text", ["training = 3\n", "[training]\nlr = nan\n"])
+def test_a_file_is_held_to_the_same_kinds(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(SettingError, match=r"training.* must be a"):
+        read_recipe(tmp_path / "bad.toml")
+
+
+def test_a_file_of_other_bytes_is_no_recipe(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_bytes(b"name = \xff\xfe")
+    with pytest.raises(SettingError, match="not TOML"):
+        read_recipe(tmp_path / "bad.toml")

@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch import Tensor
 
 from evenplace.errors import SettingError, unknown_name
 
@@ -31,8 +32,11 @@ def choose_device(name: str = "auto", local_rank: int = 0) -> torch.device:
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     """The type to multiply in: half on a GPU, where it is several times faster, float32 on a CPU.
 
-    bfloat16 where the GPU has it, because it needs no scaling of the loss.
+    bfloat16 where the GPU has it, because it needs no scaling of the loss.  float64 tells a
+    mistake from rounding: two ways to compute the same agree in it to nine digits.
     """
+    if wanted == "float64" and device.type == "mps":
+        raise SettingError("precision=float64 is not to be had on mps; use --device cpu")
     if wanted != "auto":
         return getattr(torch, wanted)  # type: ignore[no-any-return]
     if device.type != "cuda":
@@ -41,10 +45,26 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 
 
 def lower_precision(device: torch.device, dtype: torch.dtype) -> AbstractContextManager[object]:
-    """Multiply in `dtype` for as long as this lasts; nothing at all for float32."""
-    if dtype == torch.float32:
+    """Multiply in `dtype` for as long as this lasts; nothing where weights have that type."""
+    if dtype in (torch.float32, torch.float64):
         return nullcontext()
     return torch.autocast(device.type, dtype=dtype)
+
+
+def weight_type(dtype: torch.dtype) -> torch.dtype:
+    """The type weights are kept in while training multiplies in `dtype`."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def carry(tensor: Tensor, to: Tensor) -> Tensor:
+    """Bring numbers to where `to` is, in its type; whole numbers keep theirs.
+
+    To a GPU from pinned memory, without waiting: the copy runs beside the step before it.
+    """
+    if to.device.type == "cuda":
+        tensor = tensor.pin_memory()
+    dtype = to.dtype if tensor.is_floating_point() else tensor.dtype
+    return tensor.to(to.device, dtype, non_blocking=to.device.type == "cuda")
 
 
 def loss_scaler(device: torch.device, dtype: torch.dtype) -> torch.amp.GradScaler:

@@ -1,6 +1,5 @@
 """A trained model on disk: one safetensors file with weights, places and recipe. Never pickle."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from evenplace.errors import RunError
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
-from evenplace.photos.files import whole_file
+from evenplace.networks.tensorfiles import ABOUT, read_tensors, save_tensors
 
 VERSION = 1
 _PLACES = "places."
-_ABOUT = "evenplace"  # one entry, so that the same model gives the same bytes
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ def save_checkpoint(
     places: dict[str, NDArray[Any]] | None = None,
 ) -> None:
     """Write one file, whole or not at all.  places: None for a network that only describes."""
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
+    tensors = dict(network.state_dict())
     for name, array in (places or {}).items():
         tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
     levels = isinstance(network.classifiers, LevelClassifiers)
@@ -47,20 +44,15 @@ def save_checkpoint(
         "scale": network.scale,
         "recipe": recipe,
     } | ({"levels": network.classifiers.combine} if levels else {})
-    with whole_file(path, RunError) as draft:
-        save_file(tensors, draft, metadata={_ABOUT: json.dumps(about)})
+    save_tensors(path, tensors, about)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Build the network again and fill it; refuse files that are not ours, in one sentence."""
     if not path.exists():
         raise RunError(f"{path} does not exist; train first: evenplace train PHOTOS --run RUN")
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get(_ABOUT, "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise RunError(f"{path} is damaged ({error}); train again or restore a copy") from None
+    read = read_tensors(path, "train again or restore a copy")
+    about, tensors = read.about, read.tensors
     if about.get("version") != VERSION:
         raise RunError(
             f"{path} has version {about.get('version')}, this EvenPlace reads {VERSION}; "
@@ -83,7 +75,7 @@ def is_checkpoint(path: Path) -> bool:
         return False
     try:
         with safe_open(path, framework="pt") as file:
-            return _ABOUT in (file.metadata() or {})
+            return ABOUT in (file.metadata() or {})
     except SafetensorError:
         return False
 

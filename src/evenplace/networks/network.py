@@ -67,7 +67,7 @@ class PlaceNetwork(nn.Module):
 
     def __init__(self, backbone: Backbone, spec: NetworkSpec) -> None:
         super().__init__()
-        if spec.dim < 1:
+        if not 1 <= spec.dim <= 2**17:
             raise SettingError(f"dim={spec.dim} is no descriptor; use 64 to 2048")
         self.spec = spec
         self.backbone = backbone
@@ -93,7 +93,12 @@ class PlaceNetwork(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where photos have to be for the backbone to see them."""
-        return self.backbone.mean.device
+        return self.anchor.device
+
+    @property
+    def anchor(self) -> Tensor:
+        """A tensor whose device and type are the network's own."""
+        return self.backbone.mean
 
     @property
     def image_size(self) -> tuple[int, int]:
@@ -125,11 +130,11 @@ class PlaceNetwork(nn.Module):
 
     def attach_places(self, groups: Tensor) -> None:
         """Give each place a prototype.  groups: (C,) the softmax group of each place."""
-        self.classifiers = GroupClassifiers(groups, self.dim)
+        self.classifiers = GroupClassifiers(groups, self.dim).to(self.anchor)
 
     def attach_levels(self, parents: Tensor, combine: str) -> None:
         """Give each class of each level a prototype.  parents: (L, C) the classes of each place."""
-        self.classifiers = LevelClassifiers(parents, self.dim, combine)
+        self.classifiers = LevelClassifiers(parents, self.dim, combine).to(self.anchor)
 
     @torch.no_grad()
     def project_onto_principal_axes(self, pooled: Tensor, *, whiten: float = 0.5) -> None:

@@ -1,6 +1,8 @@
 """Files written whole or not at all: what every later step uses to put its results on disk."""
 
+import errno
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,13 +10,19 @@ from pathlib import Path
 
 from evenplace.errors import EvenPlaceError, PhotoError
 
+# Drafts of whole_file, and those that safetensors makes beside its target.
+_DRAFT = re.compile(r"\.(.+\.[a-z0-9_]{8}(\.\w+)?|tmp\w{6})")
+
 
 @contextmanager
-def whole_file(path: str | Path, error: type[EvenPlaceError] = PhotoError) -> Iterator[Path]:
+def whole_file(
+    path: str | Path, error: type[EvenPlaceError] = PhotoError, *, lasting: bool = False
+) -> Iterator[Path]:
     """Give a temporary neighbour of `path` to write to, and move it into place at the end.
 
     A reader sees the old file or the new one, never half of one; when the writing fails
     (a full disk, say) the temporary file is removed and `error` says so in one sentence.
+    lasting: wait until the disk has it, so that a power cut leaves the one or the other too.
     """
     target = Path(path)
     draft: Path | None = None
@@ -27,12 +35,42 @@ def whole_file(path: str | Path, error: type[EvenPlaceError] = PhotoError) -> It
         draft = Path(name)
         yield draft
         draft.chmod(0o644)
+        if lasting:
+            sync(draft)
         draft.replace(target)
+        if lasting:
+            sync(target.parent)
     except OSError as cause:
-        raise error(
-            f"could not write {target} ({cause.strerror or cause}); "
-            "free some space or choose another place"
-        ) from cause
+        raise error(f"could not write {target}: {because(cause)}") from cause
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder: they survive a power cut then."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows opens no folders, and keeps their names by itself
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Remove what writers that were killed left behind.  Only for who holds the folder's lock."""
+    for file in folder.glob(".*"):
+        if file.is_file() and _DRAFT.fullmatch(file.name):
+            file.unlink(missing_ok=True)
+
+
+def because(error: OSError) -> str:
+    """An operating system's error with its remedy, to end a sentence with."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full; free some space and run the command again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "writing there is not allowed; choose another folder or change its rights"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return "a file is in the way of a folder; choose another path"
+    return f"{error.strerror or error}; choose another place"

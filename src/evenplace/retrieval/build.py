@@ -19,12 +19,13 @@ from evenplace.errors import IndexFileError
 from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
+from evenplace.photos.files import sync
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import map_array, write_array, write_blocks, write_photos
 from evenplace.retrieval.impostors import EXACT, impostor_similarity, impostors_at_scale
 from evenplace.retrieval.layout import Index, open_index
-from evenplace.retrieval.manifest import FileEntry, Manifest, entries, sync, writing
+from evenplace.retrieval.manifest import FileEntry, Manifest, entries, writing
 from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
 from evenplace.retrieval.scale import fit_scale, photo_spread
 from evenplace.retrieval.tuning import build_coarse, made_up_queries

@@ -5,8 +5,6 @@ those in use and then moves a new manifest over the old one, so a reader sees on
 the other, and a writer that is killed leaves the last good one.
 """
 
-import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from evenplace.errors import IndexFileError
+from evenplace.photos.files import sync
+from evenplace.photos.locks import only_writer
 
 VERSION = 2
 NAME = "manifest.json"
@@ -122,22 +122,12 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sync(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder: they survive a power cut then."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Be the only writer of an index; leave no debris, and say in a sentence what went wrong."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _LOCK).open("a+") as lock:
-            _claim(lock, folder)
+        with only_writer(folder / _LOCK, IndexFileError):
             sweep(folder)
             try:
                 yield
@@ -148,21 +138,6 @@ def writing(folder: Path) -> Iterator[None]:
             f"could not write {folder} ({cause.strerror or cause}); the last good index is "
             "untouched: free some space or choose another place"
         ) from cause
-
-
-def _claim(lock: Any, folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as cause:
-        if cause.errno not in (errno.EAGAIN, errno.EACCES):
-            raise
-        lock.seek(0)
-        raise IndexFileError(
-            f"{folder} is being written by process {lock.read().strip() or '?'}; wait for it"
-        ) from cause
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
 
 
 def sweep(folder: Path) -> None:

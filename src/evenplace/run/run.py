@@ -53,7 +53,7 @@ from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import join_ranks, world_size
 from evenplace.training.loop import Trained, Validated, train
 from evenplace.training.partition import cut_places
-from evenplace.training.progress import claim_run
+from evenplace.training.progress import claim_foreign
 from evenplace.training.recipe import PlacesSpec, Recipe
 from evenplace.training.start import starting_network
 
@@ -191,7 +191,7 @@ def index_foreign(
     network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
     network.classifiers.set_prototypes(torch.from_numpy(prototypes))
     recipe = Recipe(method, network=network.spec, places=PlacesSpec(cell))
-    claim_run(run, recipe, places)
+    claim_foreign(run, recipe, places)
     save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
     return index_descriptors(
         described.descriptors,

@@ -21,9 +21,11 @@ from torch import Tensor
 
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Described, Progress
+from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
+from evenplace.photos.locks import only_writer
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 
@@ -95,7 +97,9 @@ def cache_trunk(
     for view, file in enumerate(files):
         if not file.exists():
             tell = _counted(progress, view * len(paths), views.count * len(paths))
-            _run_view(network, paths, views, view, file, tell)
+            with only_writer(folder / ".lock", RunError, wait=True):
+                if not file.exists():  # another run that shares the folder may have made it
+                    _run_view(network, paths, views, view, file, tell)
             if view == 0:
                 file.with_suffix(".photos").write_text("\n".join(stamps))
         skipped |= json.loads(file.with_suffix(".json").read_text())
@@ -151,7 +155,7 @@ def _run_view(
     for batch in load_batches(paths, network.image_size, batch=_BATCH, rows=rows):
         work.skipped |= {item.path: item.reason for item in batch.skipped}
         if batch.rows:
-            pixels = torch.from_numpy(batch.pixels).to(network.device)
+            pixels = carry(torch.from_numpy(batch.pixels), network.anchor)
             if view and views.augment:
                 pixels = augmented(pixels, work.generator, views.augmentation)
             work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())

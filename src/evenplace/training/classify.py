@@ -52,7 +52,7 @@ class SoftmaxObjective:
         classifiers = attach_groups(scene)
         self.members = [rows.numpy() for rows in classifiers.members]
         self.losses = [scene.loss(scene.places.counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(classifiers, scene.ranks, scene.device)
+        self.heads = SoftmaxHeads(classifiers, scene.ranks)
         scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
 
     def begin(self, epoch: int) -> bool:
@@ -102,6 +102,9 @@ class SoftmaxObjective:
     def shards(self) -> Mapping[str, nn.Parameter]:
         return self.heads.shards()
 
+    def memory(self) -> nn.Module:
+        return nn.ModuleList(self.losses)
+
     def effect(self, epoch: int) -> dict[str, Any]:
         head = epoch % len(self.losses)
         return {"group": head, **effect_of(self.losses[head])}
@@ -135,7 +138,7 @@ class FocalObjective(SoftmaxObjective):
         self.members = [rows.numpy() for rows in own.members]
         self.starts = np.cumsum([0, *(len(count) for _, _, count in views)])
         self.losses = [scene.loss(counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(own, scene.ranks, scene.device)
+        self.heads = SoftmaxHeads(own.to(scene.network.anchor), scene.ranks)
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         dice = self.scene.dice(epoch)
@@ -200,7 +203,7 @@ class LevelObjective(SoftmaxObjective):
         scene.network.attach_levels(torch.from_numpy(self.parents), combine)
         levels = scene.network.classifiers
         assert isinstance(levels, LevelClassifiers)
-        self.levels = levels.to(scene.device)
+        self.levels = levels
         begin_at_photos(scene)
         self.losses = [
             scene.loss(np.bincount(row, scene.places.counts).astype(np.int64))

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.errors import RunError
+from evenplace.photos.files import whole_file
 from evenplace.training.batches import epoch_bunches
 from evenplace.training.classify import attach_groups
 from evenplace.training.cliques import clique_batch, place_centres
@@ -78,6 +80,9 @@ class PairObjective:
     def shards(self) -> Mapping[str, nn.Parameter]:
         return {}
 
+    def memory(self) -> nn.Module:
+        return self.loss
+
     def effect(self, epoch: int) -> dict[str, Any]:
         return effect_of(self.loss)
 
@@ -100,7 +105,7 @@ class CliqueObjective(PairObjective):
         found = epoch_bunches(self.labels[rows], "place", dice, spec.photos_per_place)
         usual = [[rows[one] for one in found[i : i + size]] for i in range(0, len(found), size)]
         usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
-        centres = place_centres(self.scene.source.look(rows), self.labels[rows])
+        centres = self._centres(epoch, rows)
         positions = self.scene.photos.positions[rows]
         batches: list[list[Ints]] = []
         for batch in usual:
@@ -116,3 +121,24 @@ class CliqueObjective(PairObjective):
             )
             batches += [batch, [rows[one] for one in cliques]]
         return self._steps(batches[: spec.steps or None], dice)
+
+    def _centres(self, epoch: int, rows: Ints) -> NDArray[np.float32]:
+        """What places look like as the epoch begins; kept until it is over.
+
+        A run taken up within the epoch must not choose with later weights.
+        """
+        run, ranks = self.scene.run, self.scene.ranks
+        kept = run / f"alike-{epoch:04d}.npy"
+        if not kept.exists():
+            centres = place_centres(self.scene.source.look(rows), self.labels[rows])
+            if ranks.first:
+                with whole_file(kept, RunError) as draft, draft.open("wb") as file:
+                    np.save(file, centres)
+            ranks.wait()
+        return np.asarray(np.load(kept))
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Remove what was kept for epochs before; a checkpoint has left them behind."""
+        for kept in self.scene.run.glob("alike-*.npy"):
+            if kept.stem < f"alike-{epoch:04d}":
+                kept.unlink(missing_ok=True)

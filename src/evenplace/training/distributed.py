@@ -7,6 +7,8 @@ function here does nothing at no cost.
 """
 
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from evenplace.errors import RunError
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,26 @@ class Ranks:
         if self.group is not None:
             dist.barrier(self.group)
 
+    def lead(self, work: Callable[[Callable[[], None]], None]) -> None:
+        """Rank 0 works, however long that takes; the others wait while it gives signs of life.
+
+        work: is handed a function to call now and then, which tells the others.  A barrier ends
+        in the group's time-out (10 minutes with nccl, 30 with gloo), and filling the cache of a
+        city takes longer.  Where the work fails, every rank fails.
+        """
+        if self.group is None:
+            work(lambda: None)
+        elif self.first:
+            sign = _Sign(self.group)
+            try:
+                work(sign.now_and_then)
+            except BaseException:
+                sign.send(_FAILED)
+                raise
+            sign.send(_DONE)
+        elif _await_sign(self.group) == _FAILED:
+            raise RunError("the first process has failed, and its own error says why; start again")
+
     def edges(self, rows: int) -> tuple[int, int]:
         """Where this rank's part of so many rows begins and ends; parts differ by one at most."""
         return rows * self.rank // self.count, rows * (self.rank + 1) // self.count
@@ -57,8 +81,8 @@ class Ranks:
         """The same for numbers that nobody differentiates."""
         if self.group is None:
             return rows
-        device = "cuda" if dist.get_backend(self.group) == "nccl" else "cpu"
-        return _gather_rows(torch.from_numpy(rows).to(device), self.group).cpu().numpy()
+        there = torch.from_numpy(rows).to(_home(self.group))
+        return _gather_rows(there, self.group).cpu().numpy()
 
     def share(self, mine: dict[str, str]) -> dict[str, str]:
         """What any rank has found, for all of them."""
@@ -97,6 +121,37 @@ def leave_ranks() -> None:
     """Say good-bye to the other processes, if there are any."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+
+
+_WORKING, _DONE, _FAILED = range(3)
+_BEAT = 10.0  # seconds between two signs of life
+
+
+class _Sign:
+    """Rank 0's word to the others."""
+
+    def __init__(self, group: "dist.ProcessGroup") -> None:
+        self.group, self.sent = group, time.monotonic()
+
+    def now_and_then(self) -> None:
+        if time.monotonic() - self.sent > _BEAT:
+            self.send(_WORKING)
+
+    def send(self, what: int) -> None:
+        dist.broadcast(torch.tensor([what], device=_home(self.group)), 0, self.group)
+        self.sent = time.monotonic()
+
+
+def _await_sign(group: "dist.ProcessGroup") -> int:
+    heard = torch.tensor([_WORKING], device=_home(group))
+    while int(heard) == _WORKING:
+        dist.broadcast(heard, 0, group)
+    return int(heard)
+
+
+def _home(group: "dist.ProcessGroup") -> str:
+    """Where tensors have to be for a group to send them."""
+    return "cuda" if dist.get_backend(group) == "nccl" else "cpu"
 
 
 def _gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:

@@ -20,10 +20,10 @@ class SoftmaxHeads:
     ranks, 84 MB each, and a step multiplies by an eighth of the matrix.
     """
 
-    def __init__(self, classifiers: GroupClassifiers, ranks: Ranks, device: torch.device) -> None:
+    def __init__(self, classifiers: GroupClassifiers, ranks: Ranks) -> None:
         self.classifiers, self.ranks = classifiers, ranks
         if ranks.count == 1:
-            self.prototypes = list(classifiers.to(device).prototypes)
+            self.prototypes = list(classifiers.prototypes)
             return
         smallest = min(len(rows) for rows in classifiers.members)
         if smallest < ranks.count:
@@ -35,7 +35,7 @@ class SoftmaxHeads:
         self.prototypes = []
         for whole in classifiers.prototypes:
             start, stop = ranks.edges(len(whole))
-            self.prototypes.append(nn.Parameter(whole.detach()[start:stop].clone().to(device)))
+            self.prototypes.append(nn.Parameter(whole.detach()[start:stop].clone()))
 
     def cosines(self, descriptors: Tensor, head: int) -> tuple[Tensor, Columns | None]:
         """Cosines of gathered descriptors to the places at hand.  (B, D) -> (B, S)."""

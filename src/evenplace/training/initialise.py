@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from evenplace.describe.decoding import load_batches
+from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError
 from evenplace.networks.aggregators.base import local_features
 from evenplace.networks.network import PlaceNetwork
@@ -28,7 +29,7 @@ def fit_aggregator(
     drawn: list[Tensor] = []
     for batch in load_batches(paths, network.image_size):
         if batch.rows:
-            maps = network.backbone.trunk(torch.from_numpy(batch.pixels).to(network.device))
+            maps = network.backbone.trunk(carry(torch.from_numpy(batch.pixels), network.anchor))
             for photo in local_features(network.backbone.features(maps)):  # (h·w, D)
                 chosen = torch.randperm(len(photo), generator=generator)[:per_photo]
                 drawn.append(photo[chosen].cpu())

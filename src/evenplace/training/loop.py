@@ -7,19 +7,22 @@ With `validation` a share of the spots is held out, the best epoch is found on t
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
-from evenplace.describe.devices import choose_device
+from evenplace.describe.devices import choose_device, choose_precision, weight_type
 from evenplace.errors import PlaceError, RunError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import sweep_drafts, whole_file
+from evenplace.photos.locks import only_writer
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation
@@ -93,11 +96,32 @@ def train(
             f"{len(places)} place(s) to tell apart; use more photos or smaller cells (cell=)"
         )
     ranks = join_ranks(device)
-    network.to(choose_device(device, ranks.local))
-    trainer = _Trainer(photos, recipe, run, cache_folder or run / "cache", announce or _silent)
-    trained = trainer.train(network, places, ranks, on_validated)
-    network.cpu()
+    home = choose_device(device, ranks.local)
+    precision = choose_precision(recipe.training.precision, home)
+    network.to(home, weight_type(precision))
+    if home.type == "cuda":
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    trainer = _Trainer(
+        photos, recipe, run, cache_folder or run / "cache", announce or _silent, precision
+    )
+    with _only_training(run, ranks):
+        trained = trainer.train(network, places, ranks, on_validated)
+    network.to("cpu", torch.float32)
     return trained
+
+
+@contextmanager
+def _only_training(run: Path, ranks: Ranks) -> Iterator[None]:
+    """Hold the run folder, swept of what a killed training left; rank 0 does for all."""
+    with ExitStack() as held:
+
+        def enter(_: Callable[[], None]) -> None:
+            held.enter_context(only_writer(run / ".lock", RunError))
+            for folder in (run, run / "validation"):
+                sweep_drafts(folder)
+
+        ranks.lead(enter)
+        yield
 
 
 def _silent(_: str) -> Progress:
@@ -113,6 +137,7 @@ class _Trainer:
     run: Path
     cache_folder: Path
     announce: Announce
+    precision: torch.dtype
 
     def train(
         self,
@@ -128,6 +153,7 @@ class _Trainer:
             rows = hold_out(self.photos, spec.validation, spec.seed)
             fewer = without(places, rows)
             held = HeldOut(self.photos, fewer, rows)
+            self._claim(self.run, places if spec.refit else fewer, ranks)
             self._write_once(ranks, rows)
             if spec.refit:
                 trial = copy.deepcopy(network)
@@ -157,31 +183,45 @@ class _Trainer:
         held: HeldOut | None,
         epochs: int,
     ) -> Session:
-        if ranks.first:
-            claim_run(run, self.recipe, places)
+        self._claim(run, places, ranks)
         fresh = not has_progress(run)
         ranks.wait()
         cache = self._cache(network, ranks) if self.recipe.training.cached else None
         how = self._augmentation() if self.recipe.training.augment else None
         source = PhotoSource(
-            network, self.photos.paths, cache=cache, how=how, ranks=ranks,
+            network,
+            self.photos.paths,
+            cache=cache,
+            how=how,
+            ranks=ranks,
             train_size=self.recipe.training.train_size,
-        )  # fmt: skip
+            precision=self.precision,
+        )
         scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
         show = self.announce("training" if held is None else "training, some photos held out")
         session = Session(scene, held, show)
         session.fit(epochs)
         return session
 
+    def _claim(self, run: Path, places: Places, ranks: Ranks) -> None:
+        ranks.lead(lambda _: claim_run(run, self.recipe, places))
+
     def _cache(self, network: PlaceNetwork, ranks: Ranks) -> TrunkCache:
         """Rank 0 makes it, the others wait and read."""
         spec = self.recipe.training
         views = ViewSettings(spec.views, spec.augment, spec.flip, spec.seed, self._augmentation())
         paths, folder = self.photos.paths, self.cache_folder
-        if ranks.first:
-            cache = cache_trunk(network, paths, views, folder, self.announce("frozen trunk"))
-        ranks.wait()
-        return cache if ranks.first else cache_trunk(network, paths, views, folder)
+        show = self.announce("frozen trunk")
+
+        def fill(alive: Callable[[], None]) -> None:
+            def tell(done: int, total: int) -> None:
+                show(done, total)
+                alive()
+
+            cache_trunk(network, paths, views, folder, tell)
+
+        ranks.lead(fill)
+        return cache_trunk(network, paths, views, folder)
 
     def _augmentation(self) -> Augmentation:
         spec = self.recipe.training

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from evenplace.errors import PhotoError, RunError
-from evenplace.photos.files import whole_file
+from evenplace.errors import PhotoError
+from evenplace.networks.tensorfiles import read_tensors, save_tensors
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.compare import PairObjective
 from evenplace.training.mining import Mined, mine_triplets
@@ -138,9 +137,9 @@ class GenerationObjective(TripletObjective):
         self.generation, self.teacher = 0, copy.deepcopy(scene.network).eval()
         start = scene.run / "generation-0.safetensors"
         if start.exists():
-            self.first = load_file(start)
+            self.first = _read(start)
         elif scene.ranks.first:
-            _write(start, self.first)
+            save_tensors(start, self.first)
 
     def begin(self, epoch: int) -> bool:
         super().begin(epoch)
@@ -151,9 +150,9 @@ class GenerationObjective(TripletObjective):
         kept = self.scene.run / f"generation-{self.generation}.safetensors"
         begins = epoch == self.generation * self.length
         if begins and not kept.exists() and self.scene.ranks.first:
-            _write(kept, self.scene.network.state_dict())
+            save_tensors(kept, self.scene.network.state_dict())
         self.scene.ranks.wait()
-        self.teacher.load_state_dict(load_file(kept))
+        self.teacher.load_state_dict(_read(kept))
         return begins
 
     def restart(self) -> None:
@@ -195,6 +194,5 @@ class GenerationObjective(TripletObjective):
         return hard - spec.soft_weight * (taught * belief).sum(dim=1).mean()
 
 
-def _write(path: Path, tensors: dict[str, Tensor]) -> None:
-    with whole_file(path, RunError) as draft:
-        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, draft)
+def _read(path: Path) -> dict[str, Tensor]:
+    return read_tensors(path, "delete the run folder and train again").tensors

@@ -96,6 +96,9 @@ class Objective(Protocol):
     def shards(self) -> Mapping[str, nn.Parameter]:
         """Parameters outside the network, to be kept in checkpoints; each rank has its own."""
 
+    def memory(self) -> nn.Module:
+        """What the losses have learnt of the places, to be kept in checkpoints."""
+
     def effect(self, epoch: int) -> dict[str, Any]:
         """What the log should say of weights and offsets."""
 

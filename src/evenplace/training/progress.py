@@ -5,7 +5,6 @@ classifiers in a file of its own, named after the moment, and rank 0 writes last
 names is there.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from evenplace.errors import RunError
+from evenplace.networks.tensorfiles import read_tensors, save_tensors
 from evenplace.photos.files import whole_file
 from evenplace.places.table import Places
 from evenplace.training.average import Average
@@ -25,6 +23,8 @@ from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
 
 _NAME = "progress.safetensors"
+_OURS = ("recipe.toml", "places.parquet", "log.jsonl", "model.safetensors", "index")
+_AFRESH = "delete the run folder and train again"
 
 
 @dataclass
@@ -41,6 +41,7 @@ class Position:
     averaged: int = 0
     bad: dict[str, str] = field(default_factory=dict)  # photos found unreadable, and why
     known: list[str] = field(default_factory=list)  # of these, when the epoch began
+    scaler: dict[str, float] = field(default_factory=dict)  # of float16's losses
     ranks: int = 1
 
     @property
@@ -56,24 +57,55 @@ class State:
     shards: Mapping[str, nn.Parameter]
     optimiser: torch.optim.Optimizer
     average: Average
+    losses: nn.Module  # hard-class remembers how hard each place has been
+    scaler: torch.amp.GradScaler
     ranks: Ranks
 
 
 def claim_run(run: Path, recipe: Recipe, places: Places) -> None:
-    """Make a run folder, or take up one of the same recipe and places; refuse another's."""
+    """Make a run folder, or take up one of the same recipe and places; refuse another's.
+
+    A folder that holds what training would overwrite is somebody else's, unless its recipe is
+    this one and it has no model yet: a training that was stopped before its first checkpoint.
+    """
     text = recipe.to_toml()
-    if (run / _NAME).exists():
-        known = Places.read(run / "places.parquet")
-        same = np.array_equal(known.ids, places.ids) and np.array_equal(known.counts, places.counts)
-        if (run / "recipe.toml").read_text() != text or not same:
+    try:
+        same = (run / "recipe.toml").read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        same = False
+    if has_progress(run):
+        if not same or not _knows(run, places):
             raise RunError(
                 f"{run} holds a run with another recipe or other photos; "
                 "choose another --run, or delete that folder"
             )
         return
-    with whole_file(run / "recipe.toml", RunError) as draft:
-        draft.write_text(text)
+    there = [name for name in _OURS if (run / name).exists()]
+    if there and (not same or "model.safetensors" in there):
+        raise RunError(
+            f"{run} holds a {there[0]} that this training did not write; choose another --run, "
+            "or delete that folder"
+        )
+    _write_recipe(run, recipe, places)
+
+
+def claim_foreign(run: Path, recipe: Recipe, places: Places) -> None:
+    """Make a run folder of somebody else's weights, or write it again; refuse a trained run."""
+    if has_progress(run):
+        raise RunError(f"{run} holds a run that was trained; choose another --run")
+    _write_recipe(run, recipe, places)
+
+
+def _write_recipe(run: Path, recipe: Recipe, places: Places) -> None:
+    """Say in a run folder what it is a run of."""
+    with whole_file(run / "recipe.toml", RunError, lasting=True) as draft:
+        draft.write_text(recipe.to_toml(), encoding="utf-8")
     places.write(run / "places.parquet")
+
+
+def _knows(run: Path, places: Places) -> bool:
+    known = Places.read(run / "places.parquet")
+    return np.array_equal(known.ids, places.ids) and np.array_equal(known.counts, places.counts)
 
 
 def has_progress(run: Path) -> bool:
@@ -84,12 +116,14 @@ def has_progress(run: Path) -> bool:
 def save_progress(run: Path, state: State, position: Position) -> None:
     """Keep everything the next step depends on, replacing the last one in a single move."""
     position.ranks, position.averaged = state.ranks.count, state.average.count
+    position.scaler = state.scaler.state_dict()
     own = {name: one.detach() for name, one in state.shards.items()} | _moments(state)
     if not state.ranks.first:
         _write(run / _rank_file(state.ranks, position), own, position)
     state.ranks.wait()
     if state.ranks.first:
         whole = {f"network.{n}": t for n, t in state.network.state_dict().items()}
+        whole |= {f"losses.{n}": t for n, t in state.losses.state_dict().items()}
         _write(run / _NAME, own | whole, position)
     state.ranks.wait()
     for old in run.glob(f"progress-{state.ranks.rank}-*.safetensors"):
@@ -108,7 +142,22 @@ def load_progress(run: Path, state: State) -> Position:
             f"{state.ranks.count}; go on with as many"
         )
     own = whole if state.ranks.first else _read(run / _rank_file(state.ranks, position))[0]
+    try:
+        _fill(state, whole, own, position)
+    except (KeyError, RuntimeError, ValueError) as cause:
+        raise RunError(
+            f"{run / _NAME} does not fit this network ({str(cause).splitlines()[0]}); {_AFRESH}"
+        ) from cause
+    return position
+
+
+def _fill(
+    state: State, whole: dict[str, Tensor], own: dict[str, Tensor], position: Position
+) -> None:
+    """whole: what rank 0 kept for everybody; own: this rank's part."""
     state.network.load_state_dict(_under("network.", whole))
+    state.losses.load_state_dict(_under("losses.", whole))
+    state.scaler.load_state_dict(position.scaler)
     with torch.no_grad():
         for name, one in state.shards.items():
             one.copy_(own[name])
@@ -118,7 +167,6 @@ def load_progress(run: Path, state: State) -> Position:
     tree = state.optimiser.state_dict()
     tree["state"] = _optimiser_state(own)
     state.optimiser.load_state_dict(tree)
-    return position
 
 
 def _moments(state: State) -> dict[str, Tensor]:
@@ -135,18 +183,15 @@ def _rank_file(ranks: Ranks, position: Position) -> str:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], position: Position) -> None:
-    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with whole_file(path, RunError) as draft:
-        save_file(flat, draft, {"position": json.dumps(asdict(position))})
+    save_tensors(path, tensors, {"position": asdict(position)})
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
-    if not path.exists():
-        raise RunError(f"{path} is missing, so the run cannot go on; delete its folder and begin")
-    with safe_open(path, framework="pt") as file:
-        head: dict[str, Any] = json.loads(file.metadata()["position"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    return tensors, Position(**head)
+    read = read_tensors(path, _AFRESH)
+    try:
+        return read.tensors, Position(**read.about["position"])
+    except (KeyError, TypeError):
+        raise RunError(f"{path} was written by another version; {_AFRESH}") from None
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,17 +9,19 @@ nearest one.
 """
 
 import dataclasses
-import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from evenplace.errors import SettingError, unknown_name
 from evenplace.losses import loss_takes
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import NetworkSpec
+from evenplace.training.ranges import check_settings
 from evenplace.training.specs import (
     EVENING,
     SAMPLERS,
@@ -102,11 +104,12 @@ class Recipe:
 
     def to_toml(self) -> str:
         tree = self.as_dict()
-        lines = [f"name = {json.dumps(tree.pop('name'))}"]
-        for table, values in tree.items():
-            lines += ["", f"[{table}]"]
-            lines += [f"{k} = {json.dumps(v)}" for k, v in values.items() if v is not None]
-        return "\n".join(lines) + "\n"
+        tables = {
+            name: {key: value for key, value in values.items() if value is not None}
+            for name, values in tree.items()
+            if name != "name"
+        }
+        return tomli_w.dumps({"name": tree["name"], **tables})
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> "Recipe":
@@ -114,6 +117,8 @@ class Recipe:
         for key, value in tree.items():
             if key == "name":
                 parts[key] = str(value)
+            elif not isinstance(value, Mapping):
+                raise SettingError(f"{key}={value!r} must be a table; write [{key}] above its keys")
             elif key == "loss":
                 rest = {k: v for k, v in value.items() if k != "name"}
                 parts[key] = LossSpec(value.get("name", LossSpec.name), rest)
@@ -155,10 +160,10 @@ def read_recipe(name_or_path: str | Path) -> Recipe:
     if path.suffix != ".toml":
         return Recipe.from_dict(METHODS.find(str(name_or_path)).tables)
     try:
-        return Recipe.from_dict(tomllib.loads(path.read_text()))
+        return Recipe.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise SettingError(f"{path} does not exist; name a recipe or a .toml file") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} is not TOML ({error}); correct that line") from None
 
 
@@ -175,14 +180,10 @@ def find_recipe(method: str, preset: str = "recommended") -> Recipe:
 
 def _fill(kind: type[Any], values: Mapping[str, Any], table: str) -> Any:
     fields = {f.name: f for f in dataclasses.fields(kind)}
-    for key, value in values.items():
+    for key in values:
         if key not in fields:
             raise unknown_name(f"key in [{table}]", key, fields)
-        default = getattr(kind, key, None)
-        if isinstance(default, bool) != isinstance(value, bool) and default is not None:
-            raise SettingError(f"{table}.{key}={value!r} must be true or false")
-        if isinstance(default, (int, float)) and not isinstance(value, (int, float)):
-            raise SettingError(f"{table}.{key}={value!r} must be a number")
+    check_settings(table, kind, values)
     return kind(**values)
 
 

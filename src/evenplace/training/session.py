@@ -13,15 +13,14 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evenplace.describe.describer import Progress
-from evenplace.describe.devices import choose_precision, loss_scaler, lower_precision
-from evenplace.errors import PlaceError, RunError
+from evenplace.describe.devices import carry, loss_scaler, lower_precision, weight_type
+from evenplace.errors import PlaceError
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import whole_file
+from evenplace.networks.tensorfiles import read_tensors, save_tensors
 from evenplace.training.average import Average
 from evenplace.training.log import RunLog
 from evenplace.training.objective import Scene, build_objective
@@ -42,7 +41,7 @@ class Session:
         self.spec, self.network, self.run = scene.recipe.training, scene.network, scene.run
         self.objective = build_objective(scene)
         self.describer = self._describer()
-        self.precision = choose_precision(self.spec.precision, scene.device)
+        self.precision = scene.source.precision
         self.scaler = loss_scaler(scene.device, self.precision)
         named = [(n, p) for n, p in self.network.named_parameters() if p.requires_grad]
         body = {n: p for n, p in named if not n.startswith("classifiers.")}
@@ -59,7 +58,15 @@ class Session:
     def _state(self) -> State:
         optimiser = build_optimiser(self.spec, self.body, self.objective.parameters())
         shards = self.objective.shards()
-        return State(self.network, shards, optimiser, self.average, self.scene.ranks)
+        return State(
+            network=self.network,
+            shards=shards,
+            optimiser=optimiser,
+            average=self.average,
+            losses=self.objective.memory(),
+            scaler=self.scaler,
+            ranks=self.scene.ranks,
+        )
 
     def _describer(self) -> nn.Module:
         describer = _Describer(self.network)
@@ -161,8 +168,9 @@ class Session:
         objective, ranks = self.objective, self.scene.ranks
         with lower_precision(self.scene.device, self.precision):
             described = self.describer(maps, objective.regions)
-        everyone = ranks.gather(described.float(), sharded=objective.sharded)
-        labels = torch.from_numpy(step.labels).to(self.scene.device)
+        described = described.to(weight_type(self.precision))
+        everyone = ranks.gather(described, sharded=objective.sharded)
+        labels = carry(torch.from_numpy(step.labels), self.network.anchor)
         return objective(everyone, labels, step)
 
     def _validate(self) -> None:
@@ -174,8 +182,7 @@ class Session:
             if self.best == len(at.recalls):
                 self.objective.finish()
                 if self.scene.ranks.first:
-                    with whole_file(self.run / _BEST, RunError) as draft:
-                        save_file(_plain(self.network), draft)
+                    save_tensors(self.run / _BEST, self.network.state_dict())
 
     @property
     def best(self) -> int:
@@ -195,7 +202,8 @@ class Session:
         self.scene.source.agree()
         self.scene.ranks.wait()
         if self.held is not None and (self.run / _BEST).exists():
-            self.network.load_state_dict(load_file(self.run / _BEST))
+            best = read_tensors(self.run / _BEST, "delete the run folder and train again")
+            self.network.load_state_dict(best.tensors)
         else:
             self.average.keep()
             self.objective.finish()
@@ -246,7 +254,3 @@ class _Describer(nn.Module):
     def forward(self, maps: Tensor, regions: bool = False) -> Tensor:
         network = self._whole[0]
         return describe_regions(network, maps) if regions else network.describe(maps)
-
-
-def _plain(network: nn.Module) -> dict[str, Tensor]:
-    return {name: one.detach().cpu().contiguous() for name, one in network.state_dict().items()}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.describe.decoding import load_chunks
+from evenplace.describe.devices import carry, lower_precision
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import Size
 from evenplace.photos.table import Skipped
@@ -40,10 +41,11 @@ class PhotoSource:
         how: Augmentation | None,
         ranks: Ranks,
         train_size: Size | None = None,
+        precision: torch.dtype = torch.float32,
     ) -> None:
         self.network, self.paths, self.cache = network, paths, cache
         self.train_size = train_size or network.image_size
-        self.how, self.ranks = how, ranks
+        self.how, self.ranks, self.precision = how, ranks, precision
         self.bad = {one.path: one.reason for one in cache.skipped} if cache else {}
         self.known = set(self.bad)  # those that this epoch's batches were drawn without
 
@@ -73,7 +75,7 @@ class PhotoSource:
             for step in steps:
                 mine = step.part(self.ranks.rank, self.ranks.count)
                 maps = self.cache.batch(step.rows[mine], step.views[mine])
-                yield step, maps.to(self.network.device)
+                yield step, self._carry(maps)
             return
         parts = [step.rows[step.part(self.ranks.rank, self.ranks.count)] for step in steps]
         loaded = load_chunks(self.paths, self.train_size, parts)
@@ -81,10 +83,12 @@ class PhotoSource:
         for number, (step, rows, batch) in enumerate(zipped, first):
             self.bad |= {one.path: one.reason for one in batch.skipped}
             kept = np.isin(rows, batch.rows)
-            pixels = torch.from_numpy(batch.pixels).to(self.network.device)
+            pixels = self._carry(torch.from_numpy(batch.pixels))
             if self.how is not None:
                 pixels = augmented(pixels, self._dice([*seed, number]), self.how)
-            yield step.only(gather_mask(kept, self.ranks)), self.network.backbone.trunk(pixels)
+            with lower_precision(self.network.device, self.precision):
+                maps = self.network.backbone.trunk(pixels)
+            yield step.only(gather_mask(kept, self.ranks)), maps
 
     def look(self, rows: Ints, *, regions: bool = False) -> NDArray[np.float32]:
         """Describe photos as they are, with the network as it is now.  -> (n, D) or (n, R, D).
@@ -97,7 +101,7 @@ class PhotoSource:
         self.network.eval()
         shape = (len(mine), *([9] if regions else []), self.network.dim)
         found = np.zeros(shape, np.float32)
-        with torch.no_grad():
+        with torch.no_grad(), lower_precision(self.network.device, self.precision):
             for at, maps in self._plain(mine):
                 out = (
                     describe_regions(self.network, maps) if regions else self.network.describe(maps)
@@ -117,7 +121,7 @@ class PhotoSource:
         chunks = [np.arange(i, min(i + size, len(rows))) for i in range(0, len(rows), size)]
         if self.cache is not None:
             for part in chunks:
-                yield part, self.cache.plain(rows[part]).to(self.network.device)
+                yield part, self._carry(self.cache.plain(rows[part]))
             return
         wanted = [[int(rows[at]) for at in part] for part in chunks]
         for part, batch in zip(
@@ -126,8 +130,10 @@ class PhotoSource:
             self.bad |= {one.path: one.reason for one in batch.skipped}
             if batch.rows:
                 at = part[np.isin(rows[part], batch.rows)]
-                pixels = torch.from_numpy(batch.pixels).to(self.network.device)
-                yield at, self.network.backbone.trunk(pixels)
+                yield at, self.network.backbone.trunk(self._carry(torch.from_numpy(batch.pixels)))
+
+    def _carry(self, tensor: Tensor) -> Tensor:
+        return carry(tensor, self.network.anchor)
 
     def _dice(self, seed: Sequence[int]) -> torch.Generator:
         drawn = np.random.default_rng([*seed, self.ranks.rank]).integers(2**62)

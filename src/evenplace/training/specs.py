@@ -11,6 +11,7 @@ from evenplace.errors import SettingError, unknown_name
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import as_size
 from evenplace.photos.pictures import Size
+from evenplace.training.ranges import check_finite, check_settings
 
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
@@ -20,7 +21,7 @@ RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw")
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class PlacesSpec:
     tolerance: float = 45.0
 
     def __post_init__(self) -> None:
+        check_settings("places", PlacesSpec, vars(self))
         _known(self, "rule", RULES)
 
 
@@ -51,6 +53,9 @@ class LossSpec:
 
     name: str = "cross-entropy"
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_finite("loss", self.settings)
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class TrainingSpec:
     min_lr: float = 0.0
 
     def __post_init__(self) -> None:
+        check_settings("training", TrainingSpec, vars(self))
         object.__setattr__(self, "milestones", tuple(self.milestones))
         object.__setattr__(self, "train_size", as_size(self.train_size))
         if self.train_size is not None and self.cached:
@@ -116,14 +122,6 @@ class TrainingSpec:
         _known(self, "schedule", SCHEDULES)
         _known(self, "optimiser", OPTIMISERS)
         _known(self, "precision", PRECISIONS)
-        least = {"epochs": 0, "batch": 1, "views": 1, "steps": 0, "photos_per_place": 2}
-        least |= {"accumulate": 1, "randaugment": 0, "patience": 1}
-        for name, smallest in least.items():
-            if getattr(self, name) < smallest:
-                raise SettingError(f"{name}={getattr(self, name)} must be at least {smallest}")
-        for name, high in (("validation", 0.9), ("average", 1.0), ("crop", 1.0), ("hue", 0.5)):
-            if not 0 <= getattr(self, name) <= high:
-                raise SettingError(f"{name}={getattr(self, name)} must lie in 0 to {high}")
 
 
 @dataclass(frozen=True)
@@ -152,10 +150,8 @@ class MiningSpec:
     reach: float = 25.0
 
     def __post_init__(self) -> None:
+        check_settings("mining", MiningSpec, vars(self))
         object.__setattr__(self, "temperatures", tuple(self.temperatures))
-        for name in ("queries", "negatives", "refresh", "generations", "positives", "alike"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name}={getattr(self, name)} must be at least 1")
         if not 0 < self.positive <= self.negative:
             raise SettingError(
                 f"positive={self.positive} and negative={self.negative}: photos must count as one "
@@ -185,8 +181,9 @@ class SearchSpec:
 
     def __post_init__(self) -> None:
         _known(self, "prototypes", PROTOTYPES)
-        if self.folds < 0 or self.folds == 1:
-            raise SettingError(f"folds={self.folds} holds nothing out; use 0, or 2 and more")
+        check_settings("search", SearchSpec, vars(self))
+        if self.folds == 1:
+            raise SettingError("folds=1 holds nothing out; use 0, or 2 and more")
         if self.describer and self.folds:
             raise SettingError(
                 f"folds={self.folds} would tune a ranking by the trained network, and "

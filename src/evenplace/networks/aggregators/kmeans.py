@@ -19,7 +19,7 @@ def kmeans(points: Tensor, clusters: int, *, seed: int = 0, rounds: int = 100) -
         raise SettingError(f"{len(points)} local features make no {clusters} clusters; use more")
     generator = torch.Generator().manual_seed(seed)
     centres = _spread(points, clusters, generator)
-    labels = torch.full((len(points),), -1)
+    labels = torch.full((len(points),), -1, device=points.device)
     for _ in range(rounds):
         distances = torch.cdist(points, centres)  # (N, K)
         nearest, moved = distances.min(dim=1)
@@ -49,6 +49,6 @@ def _spread(points: Tensor, clusters: int, generator: torch.Generator) -> Tensor
     gaps = (points - points[chosen[0]]).square().sum(dim=1)
     while len(chosen) < clusters:
         weights = gaps if float(gaps.sum()) > 0 else torch.ones_like(gaps)
-        chosen.append(int(torch.multinomial(weights, 1, generator=generator)))
+        chosen.append(int(torch.multinomial(weights.cpu(), 1, generator=generator)))
         gaps = torch.minimum(gaps, (points - points[chosen[-1]]).square().sum(dim=1))
     return points[chosen].clone()

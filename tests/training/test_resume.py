@@ -1,0 +1,52 @@
+"""A run stopped within an epoch and taken up again is the unbroken one, to the last bit."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenplace.photos import Photos
+from evenplace.training.session import Session
+from tests.training.town import draw_town, quick_run
+
+PAIRS = ["loss.name=multi-similarity", "photos_per_place=3", "batch=24"]
+CASES = {
+    "hard-class": ["loss.name=hard-class", "start=random"],
+    "hard-class by groups": ["loss.name=hard-class", "places.groups=2", "start=random", "epochs=5"],
+    "float16": ["precision=float16", "start=random", "lr_classifier=0.001"],
+    "cliques": [*PAIRS, "sampler=cliques", "lr=0.01"],
+    "averaged": ["average=0.9", "optimiser=sgd"],
+}
+
+
+class StoppedError(Exception):
+    """What stands for a kill."""
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
+    return draw_town(tmp_path_factory.mktemp("town"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_taken_up_within_an_epoch_is_the_unbroken_one(
+    town: Photos, tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ["batch=8", "checkpoint=0", *CASES[case]]
+    whole = quick_run(town, tmp_path / "whole", *settings)
+    learn, steps = Session._learn, [0]
+
+    def until_the_third(self: Session, *args: object) -> None:
+        steps[0] += 1
+        if steps[0] == 4:
+            raise StoppedError
+        learn(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Session, "_learn", until_the_third)
+    with pytest.raises(StoppedError):
+        quick_run(town, tmp_path / "run", *settings)
+    resumed = quick_run(town, tmp_path / "run", *settings)
+    assert steps[0] > 5, "it went on with steps of its own"
+    assert resumed.losses == whole.losses
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(resumed.network.state_dict()[name], tensor), name
