@@ -9,10 +9,11 @@ processes.  A photo that cannot be decoded is reported with its reason, never re
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from evenplace.photos.table import Skipped
 
 Pixels = NDArray[np.uint8]
 Photo = str | bytes | Image.Image
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,20 @@ def load_chunks(
             yield _gather(rows, [future.result() for future in decoded], size)
 
 
-def load_now(photos: Sequence[Photo], size: Size) -> Batch:
-    """One batch, decoded here and now: a lone photo needs no threads."""
-    return _gather(list(range(len(photos))), [_decode(photo, size) for photo in photos], size)
+def load_now(photos: Sequence[Photo], size: Size, rows: list[int]) -> Batch:
+    """One batch, decoded on this thread."""
+    return _gather(rows, [_decode(photo, size) for photo in photos], size)
+
+
+def in_order(work: Callable[[int], Result], items: Iterable[int], threads: int) -> Iterator[Result]:
+    """Work on items on threads; what they give, in their order, and never far ahead."""
+    coming = iter(items)
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="describe") as pool:
+        waiting = deque(pool.submit(work, item) for item in islice(coming, 2 * threads))
+        while waiting:
+            found = waiting.popleft().result()
+            waiting.extend(pool.submit(work, item) for item in islice(coming, 1))
+            yield found
 
 
 def _gather(rows: list[int], decoded: list[_Decoded], size: Size) -> Batch:

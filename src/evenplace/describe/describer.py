@@ -7,15 +7,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.describe.decoding import Batch, Photo, load_batches, load_now, resize_pixels
-from evenplace.describe.engines import Engine, TorchEngine
+from evenplace.describe.decoding import (
+    Batch,
+    Photo,
+    in_order,
+    load_batches,
+    load_now,
+    resize_pixels,
+)
+from evenplace.describe.engines import Engine, Wanted, start_engine
 from evenplace.describe.parts import Parts, describe_parts
-from evenplace.networks.network import PlaceNetwork
+from evenplace.errors import SettingError
 from evenplace.photos.table import Skipped
+
+if TYPE_CHECKING:
+    from evenplace.networks.network import PlaceNetwork
 
 Floats = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -40,29 +51,42 @@ class Described:
 class Describer:
     """A network, or two side by side, at work on a device.
 
-    ranked_by: a second network, which sees the same photos; each is decoded once, at the larger
-    input size.  device: auto, cuda, mps or cpu.  precision: auto, float32, bfloat16 or float16.
-    batch: photos at a time; what suits the device unless told.  A network whose descriptors
-    depend on their batch gets its own number, in the order of the photos.
+    network: in memory, a run's model.safetensors, or an exported .onnx.  ranked_by: a second
+    one, which sees the same photos; each is decoded once, at the larger input size.
+    device: auto, cuda, mps or cpu.  engine: auto, onnxruntime or torch.  precision: auto,
+    float32, bfloat16 or float16.  batch: photos at a time; what suits the device unless told.  A
+    network whose descriptors depend on their batch gets its own number, in the order of the
+    photos.  expected: photos that are coming, which decides whether exporting a network for
+    onnxruntime pays; None where they come one by one, for as long as it runs.  local: number of
+    this process on its machine, for its own GPU.  tell: hears what was chosen, in a sentence.
     """
 
     def __init__(
         self,
-        network: PlaceNetwork,
-        ranked_by: PlaceNetwork | None = None,
+        network: "PlaceNetwork | str | Path",
+        ranked_by: "PlaceNetwork | str | Path | None" = None,
         *,
         device: str = "auto",
+        engine: str = "auto",
         precision: str = "auto",
         batch: int | None = None,
+        expected: int | None = None,
         local: int = 0,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        if batch is not None and batch < 1:
+            raise SettingError(f"batch={batch} describes nothing; use 1 or more")
+        tell = tell or (lambda text: None)
+        wanted = Wanted(device, engine, precision, expected, local, tell)
         networks = [network] if ranked_by is None else [network, ranked_by]
         self.engines: tuple[Engine, ...] = tuple(
-            TorchEngine(one, device, precision, local) for one in networks
+            start_engine(Path(one) if isinstance(one, str) else one, wanted) for one in networks
         )
-        wanted = [engine.together for engine in self.engines if engine.together]
-        self.together: int | None = wanted[-1] if wanted else None
+        depending = [engine.together for engine in self.engines if engine.together]
+        self.together: int | None = depending[-1] if depending else None
         self.batch = self.together or batch or min(engine.batch for engine in self.engines)
+        self.parallel = min(engine.parallel for engine in self.engines)
+        tell(self.chosen)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -81,10 +105,9 @@ class Describer:
         return tuple(engine.fingerprint for engine in self.engines)
 
     @property
-    def network(self) -> PlaceNetwork | None:
+    def network(self) -> "PlaceNetwork | None":
         """The network itself, where it is alone and torch runs it: for the trunk's cache."""
-        alone = self.engines[0] if len(self.engines) == 1 else None
-        return alone.network if isinstance(alone, TorchEngine) else None
+        return getattr(self.engines[0], "network", None) if len(self.engines) == 1 else None
 
     @property
     def parameters(self) -> int:
@@ -99,25 +122,21 @@ class Describer:
         self, photos: Sequence[Photo] | NDArray[np.uint8], *, progress: Progress | None = None
     ) -> Described:
         """Describe files, bytes, pictures, or pixels (B, 3, H, W), in their order."""
-        found, rows, skipped = [], [], []
-        decode_ms = network_ms = 0.0
-        for batch in self._batches(photos):
-            began = time.perf_counter()
-            if batch.rows:
-                found.append(self._run(batch.pixels))
-            network_ms += (time.perf_counter() - began) * 1e3
-            decode_ms += batch.decode_ms
-            rows += batch.rows
-            skipped += batch.skipped
+        parts: list[Described] = []
+        done = 0
+        for part in self._seen(photos):
+            parts.append(part)
+            done += len(part.rows) + len(part.skipped)
             if progress:
-                progress(len(rows) + len(skipped), len(photos))
+                progress(done, len(photos))
+        none = [np.empty((0, sum(self.dims)), np.float32)]
         return Described(
-            descriptors=np.concatenate(found or [np.empty((0, sum(self.dims)), np.float32)]),
-            rows=np.array(rows, np.int64),
-            skipped=tuple(skipped),
+            descriptors=np.concatenate([part.descriptors for part in parts] or none),
+            rows=np.concatenate([part.rows for part in parts] or [np.empty(0, np.int64)]),
+            skipped=tuple(one for part in parts for one in part.skipped),
             dims=self.dims,
-            decode_ms=decode_ms,
-            network_ms=network_ms,
+            decode_ms=sum(part.decode_ms for part in parts),
+            network_ms=sum(part.network_ms for part in parts),
         )
 
     def parts(
@@ -132,16 +151,36 @@ class Describer:
         """Describe a database to files, those parts that are not there yet: see `parts`."""
         return describe_parts(self, paths, Path(folder), rank=rank, ranks=ranks, progress=progress)
 
-    def _batches(self, photos: Sequence[Photo] | NDArray[np.uint8]) -> Iterator[Batch]:
-        if isinstance(photos, np.ndarray):
-            for start in range(0, len(photos), self.batch):
-                pixels = photos[start : start + self.batch]
-                yield Batch(list(range(start, start + len(pixels))), pixels, [], 0.0)
-        elif len(photos) == 1:
-            yield load_now(photos, self.image_size)
+    def _seen(self, photos: Sequence[Photo] | NDArray[np.uint8]) -> Iterator[Described]:
+        """Batch by batch; decoding on threads, and the network too where the engine likes that."""
+        cuts = range(0, len(photos), self.batch)
+        if len(photos) > self.batch and self.parallel > 1:
+            yield from in_order(lambda at: self._one(photos, at), cuts, self.parallel)
+        elif isinstance(photos, np.ndarray) or len(photos) == 1:
+            yield from (self._one(photos, at) for at in cuts)
         else:
-            yield from load_batches(photos, self.image_size, batch=self.batch)
+            yield from map(self._run, load_batches(photos, self.image_size, batch=self.batch))
 
-    def _run(self, pixels: NDArray[np.uint8]) -> Floats:
-        seen = [one.run(resize_pixels(pixels, one.image_size)) for one in self.engines]
-        return np.concatenate(seen, axis=1) if len(seen) > 1 else seen[0]
+    def _one(self, photos: Sequence[Photo] | NDArray[np.uint8], start: int) -> Described:
+        """A batch from its photos to their descriptors, on this thread."""
+        mine = photos[start : start + self.batch]
+        rows = list(range(start, start + len(mine)))
+        if isinstance(mine, np.ndarray):
+            return self._run(Batch(rows, mine, [], 0.0))
+        return self._run(load_now(mine, self.image_size, rows))
+
+    def _run(self, batch: Batch) -> Described:
+        began = time.perf_counter()
+        found = np.empty((0, sum(self.dims)), np.float32)
+        if batch.rows:
+            resized = (resize_pixels(batch.pixels, one.image_size) for one in self.engines)
+            seen = [one.run(pixels) for one, pixels in zip(self.engines, resized, strict=True)]
+            found = np.concatenate(seen, axis=1) if len(seen) > 1 else seen[0]
+        return Described(
+            descriptors=found,
+            rows=np.array(batch.rows, np.int64),
+            skipped=tuple(batch.skipped),
+            dims=self.dims,
+            decode_ms=batch.decode_ms,
+            network_ms=(time.perf_counter() - began) * 1e3,
+        )

@@ -1,22 +1,30 @@
-"""What runs a network: torch on a device.
+"""Which engine runs a network: torch on a device, or onnxruntime on the CPU.
 
-B batch · H, W pixels · D descriptor
+onnxruntime takes half of torch's time on a CPU, and needs the network as an ONNX file.  That is
+made once, beside the weights (model.safetensors, model.onnx), where the time pays or is asked for.
 """
 
-from functools import cached_property
-from typing import Protocol
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from evenplace.describe.devices import choose_device, choose_precision, lower_precision
-from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.network import PlaceNetwork
+from evenplace.describe.onnx_engine import OnnxEngine
+from evenplace.errors import EvenPlaceError, SettingError, WeightsError, unknown_name
+from evenplace.networks.fingerprint import fingerprint_of
 
-Floats = NDArray[np.float32]
-# Photos at a time.  On a CPU more than eight push each other's maps out of the cache.
-_BATCH = {"cpu": 8, "mps": 32, "cuda": 64}
+if TYPE_CHECKING:
+    from evenplace.networks.network import PlaceNetwork
+
+ENGINES = ("auto", "onnxruntime", "torch")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+_PAYS = 2000  # photos: 20 seconds of exporting against 15 ms a photo saved, and some patience
+_GPU = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA's driver, the same under WSL, AMD's
 
 
 class Engine(Protocol):
@@ -37,6 +45,10 @@ class Engine(Protocol):
         """How many photos at a time suit the device."""
 
     @property
+    def parallel(self) -> int:
+        """How many batches it runs at once, each on a thread of the caller's."""
+
+    @property
     def parameters(self) -> int: ...
     @property
     def fingerprint(self) -> str: ...
@@ -44,53 +56,114 @@ class Engine(Protocol):
     def chosen(self) -> str:
         """Where and how it runs, in a few words."""
 
-    def run(self, pixels: NDArray[np.uint8]) -> Floats:
+    def run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(B, 3, H, W) -> unit descriptors (B, D)."""
 
 
-class TorchEngine:
-    """A network on a device, in the precision that suits it."""
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked of the engine.
 
-    def __init__(
-        self, network: PlaceNetwork, device: str = "auto", precision: str = "auto", local: int = 0
-    ) -> None:
-        self.device = choose_device(device, local)
-        self.precision = choose_precision(precision, self.device)
-        self.network = network.to(self.device)
+    expected: photos that are coming; None for a service, whose photos come one by one and
+    without end.  local: this process's number on its machine, for its own GPU.
+    """
 
-    @property
-    def dim(self) -> int:
-        return self.network.dim
+    device: str = "auto"
+    engine: str = "auto"
+    precision: str = "auto"
+    expected: int | None = None
+    local: int = 0
+    tell: Callable[[str], None] = lambda text: None
 
-    @property
-    def image_size(self) -> tuple[int, int]:
-        return self.network.image_size
-
-    @property
-    def together(self) -> int | None:
-        return self.network.batch
-
-    @property
-    def batch(self) -> int:
-        return _BATCH[self.device.type]
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise unknown_name("engine", self.engine, ENGINES)
+        if self.precision not in PRECISIONS:
+            raise unknown_name("precision", self.precision, PRECISIONS)
 
     @property
-    def parameters(self) -> int:
-        return sum(weights.numel() for weights in self.network.parameters())
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(self.network)
+    def alone(self) -> bool:
+        return self.expected is None or self.expected < 2
 
     @property
-    def chosen(self) -> str:
-        return f"torch on {self.device} in {str(self.precision).removeprefix('torch.')}"
+    def pays(self) -> bool:
+        """Whether so many photos are worth an export."""
+        return self.expected is None or self.expected >= _PAYS or self.engine == "onnxruntime"
 
-    def run(self, pixels: NDArray[np.uint8]) -> Floats:
-        photos = torch.from_numpy(pixels)
-        if self.device.type == "cuda":
-            photos = photos.pin_memory()  # so that the copy need not be waited for
-        photos = photos.to(self.device, non_blocking=True)
-        with torch.inference_mode(), lower_precision(self.device, self.precision):
-            found: Floats = self.network.eval()(photos).float().cpu().numpy()
-        return found
+
+def start_engine(network: "PlaceNetwork | Path", wanted: Wanted) -> Engine:
+    """Run a network: one in memory, a run's .safetensors, or an exported .onnx."""
+    if isinstance(network, Path) and network.suffix == ".onnx":
+        if wanted.engine == "torch":
+            raise SettingError(f"{network} is for onnxruntime; leave out the engine torch")
+        return OnnxEngine(network, alone=wanted.alone)
+    refused = _refused(network, wanted)
+    if wanted.engine == "onnxruntime" and refused:
+        raise SettingError(f"onnxruntime {refused}; use the engine torch")
+    if isinstance(network, Path) and wanted.engine != "torch" and not refused:
+        exported = _exported(network, wanted)
+        if exported is not None:
+            return exported
+    from evenplace.describe.torch_engine import TorchEngine  # slow to load, absent from a box
+
+    if isinstance(network, Path):
+        from evenplace.networks.checkpoints import load_checkpoint
+
+        network = load_checkpoint(network).network
+    return TorchEngine(network, wanted.device, wanted.precision, wanted.local)
+
+
+def _refused(network: "PlaceNetwork | Path", wanted: Wanted) -> str:
+    """Why onnxruntime cannot run it, or should not; empty where it can."""
+    if not isinstance(network, Path):
+        return "runs networks from files, and this one is in memory"
+    if find_spec("onnxruntime") is None:
+        return "is not installed (pip install onnxruntime)"
+    if wanted.device not in ("auto", "cpu"):
+        return f"runs on the CPU here, not on {wanted.device}"
+    if wanted.precision not in ("auto", "float32"):
+        return f"runs in float32 here, not in {wanted.precision}"
+    if wanted.device == "auto" and wanted.engine == "auto" and _may_have_gpu():
+        return "leaves a GPU idle"
+    return ""
+
+
+def _may_have_gpu() -> bool:
+    """Whether torch is worth asking for a GPU; loading it to ask takes seconds."""
+    return sys.platform != "linux" or any(Path(device).exists() for device in _GPU)
+
+
+def _exported(weights: Path, wanted: Wanted) -> OnnxEngine | None:
+    """The network as it is kept beside its weights, made anew if it is another's or absent."""
+    kept = weights.with_suffix(".onnx")
+    try:
+        found = _kept(kept, weights, wanted.alone)
+        if found is not None or not wanted.pays:
+            return found
+        wanted.tell(f"exporting {kept}, once for these weights (half a minute)")
+        _keep(weights, kept)
+        return OnnxEngine(kept, alone=wanted.alone)
+    except (EvenPlaceError, RuntimeError, ImportError) as cause:
+        if wanted.engine == "onnxruntime":
+            raise
+        wanted.tell(f"torch describes, since {weights} cannot be exported: {cause}")
+        return None
+
+
+def _kept(kept: Path, weights: Path, alone: bool) -> OnnxEngine | None:
+    if not kept.exists():
+        return None
+    try:
+        found = OnnxEngine(kept, alone=alone)
+    except WeightsError:
+        return None  # damaged, or by an older version: made anew
+    return found if found.fingerprint == fingerprint_of(weights) else None
+
+
+def _keep(weights: Path, kept: Path) -> None:
+    from evenplace.describe.export import export_onnx
+    from evenplace.networks.checkpoints import load_checkpoint
+    from evenplace.photos.files import whole_file
+
+    with whole_file(kept) as draft:
+        export_onnx(load_checkpoint(weights).network, draft, places=False)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from evenplace.errors import RunError
+from evenplace.networks.fingerprint import PLACES
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.networks.tensorfiles import ABOUT, read_tensors, save_tensors
 
 VERSION = 1
-_PLACES = "places."
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def save_checkpoint(
     """Write one file, whole or not at all.  places: None for a network that only describes."""
     tensors = dict(network.state_dict())
     for name, array in (places or {}).items():
-        tensors[_PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
+        tensors[PLACES + name] = torch.from_numpy(np.ascontiguousarray(array))
     levels = isinstance(network.classifiers, LevelClassifiers)
     about = {
         "version": VERSION,
@@ -58,7 +58,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path} has version {about.get('version')}, this EvenPlace reads {VERSION}; "
             "train again, or install the version that wrote it"
         )
-    places = {n.removeprefix(_PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
+    places = {n.removeprefix(PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
     network = build_network(NetworkSpec(**about["network"]), weights=None)
     network.scale = about["scale"]
     if "levels" in about:
@@ -81,4 +81,4 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def _is_place(name: str) -> bool:
-    return name.startswith(_PLACES)
+    return name.startswith(PLACES)
