@@ -58,7 +58,10 @@ def test_every_protocol_refuses_other_numbers_and_says_both(tmp_path: Path) -> N
     with pytest.raises(PhotoError, match=r"2,805,840 .* 1,000 queries, but .* 6 and 1;.*partial"):
         read_protocol("sfxl-v1", root)
     found = read_protocol("sfxl-v2", root, allow_partial=True)
-    assert found.describe() == "sfxl-v2: 6 database photos, 1 queries, found within 25 m"
+    assert found.describe() == (
+        "sfxl-v2: 6 database photos, 1 queries, found within 25 m "
+        "(a part of it: no published score compares)"
+    )
     assert found.positives().of(0).tolist() != []
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import console, print_table
+from evenplace.cli.reading import Box, City, Layout, Zone, chosen
 
 
 def audit(
@@ -14,8 +15,10 @@ def audit(
     min_photos: Annotated[int, typer.Option(help="fewer photos make no place")] = 1,
     against: Annotated[str, typer.Option(help="partition to compare with, or none")] = "kd-tree",
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("audit.html"),
-    layout: Annotated[str | None, typer.Option(help="how the photos are laid out")] = None,
-    zone: Annotated[int | None, typer.Option(help="keep one UTM zone")] = None,
+    layout: Layout = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
     descriptors: Annotated[Path | None, typer.Option(help=".npy, a row a photo")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
@@ -25,8 +28,8 @@ def audit(
     from evenplace.report.audit import audit_path, title_of, write_audit
 
     found = audit_path(
-        path, cell=cell, min_photos=min_photos, against=against, layout=layout, zone=zone,
-        descriptors=descriptors, predictions=predictions,
+        path, cell=cell, min_photos=min_photos, against=against, layout=layout,
+        choice=chosen(city, zone, bbox), descriptors=descriptors, predictions=predictions,
     )  # fmt: skip
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])

@@ -6,13 +6,16 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import console, print_table
+from evenplace.cli.reading import Box, City, Layout, Zone, chosen
 
 
 def check(
     path: Annotated[Path, typer.Argument(help="folder or table of photos")],
-    layout: Annotated[str | None, typer.Option(help="how the photos are laid out")] = None,
+    layout: Layout = None,
     pattern: Annotated[str | None, typer.Option(help="shell pattern for file names")] = None,
-    zone: Annotated[int | None, typer.Option(help="keep one UTM zone")] = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
     sheet: Annotated[Path, typer.Option(help="sheet of thumbnails to write")] = Path("photos.jpg"),
     protocol: Annotated[str | None, typer.Option(help="also check a named test")] = None,
     allow_partial: Annotated[bool, typer.Option(help="go on with other numbers")] = False,
@@ -24,7 +27,7 @@ def check(
     if protocol is not None:
         console.print(read_protocol(protocol, path, allow_partial).describe(), markup=False)
         return
-    found = check_photos(path, layout, sheet, pattern=pattern, zone=zone)
+    found = check_photos(path, layout, sheet, pattern=pattern, **chosen(city, zone, bbox))
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
         console.print({name: value for name, value in row.items() if value is not None})

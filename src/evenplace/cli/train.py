@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import bars, console, errors, print_skipped
+from evenplace.cli.reading import Box, City, Layout, Zone, read
 
 
 def train(
@@ -20,9 +21,10 @@ def train(
     ],
     method: Annotated[str, typer.Option(help="a recipe's name, or a .toml file")] = "dapr-m",
     preset: Annotated[str, typer.Option(help="recommended, or paper")] = "recommended",
-    layout: Annotated[
-        str | None, typer.Option(help="layout of the photos; found by looking")
-    ] = None,
+    layout: Layout = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, as often as needed")
     ] = None,
@@ -35,7 +37,6 @@ def train(
     ] = False,
 ) -> None:
     """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
-    from evenplace.photos import read_photos
     from evenplace.run.run import train_run
     from evenplace.training.dev import corner, rehearsal
     from evenplace.training.distributed import leave_ranks, rank_of_process
@@ -45,7 +46,7 @@ def train(
     recipe = find_recipe(method, preset)
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])
     recipe = rehearsal(recipe) if dev else recipe
-    found = read_photos(photos, layout)
+    found = read(photos, layout, city, zone, bbox)
     chosen = corner(found) if dev else found
     if rank_of_process():  # one process of several speaks for all
         train_run(run, chosen, recipe, device=device)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.layouts import msls, nordland, sfxl
+from evenplace.photos.layouts import msls, nordland, pitts30k, sfxl
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby
 from evenplace.photos.table import Photos
 
@@ -27,6 +27,7 @@ class TestSet:
     queries: Photos
     radius: float | None = RADIUS  # metres
     frames: int | None = None  # or frames
+    whole: bool = True  # whether it has the published numbers
 
     def positives(self) -> Nearby:
         """The database photos that count as found, for each query."""
@@ -37,9 +38,10 @@ class TestSet:
     def describe(self) -> str:
         """One line for every result: name, numbers, tolerance."""
         within = f"±{self.frames} frames" if self.frames is not None else f"{self.radius:g} m"
+        part = "" if self.whole else " (a part of it: no published score compares)"
         return (
             f"{self.name}: {len(self.database):,} database photos, "
-            f"{len(self.queries):,} queries, found within {within}"
+            f"{len(self.queries):,} queries, found within {within}{part}"
         )
 
 
@@ -74,7 +76,33 @@ def read_protocol(name: str, path: str | Path, allow_partial: bool = False) -> T
             f"gives {len(database):,} and {len(found.queries):,}; complete the download, or pass "
             "--allow-partial (allow_partial=True) and name the numbers with the result"
         )
-    return found
+    return replace(found, whole=right)
+
+
+def find_protocols(path: str | Path) -> list[str]:
+    """The named tests that a data set's folder holds, whole or in part; none for other folders."""
+    where = Path(path)
+    if msls.recognises(where):
+        return ["msls-val-740"]
+    for name in ("processed/test", "test", "."):
+        found = [f"sfxl-{v}" for v in ("v1", "v2") if (where / name / f"queries_{v}").is_dir()]
+        if found and (where / name / "database").is_dir():
+            return found
+    for name in ("images/test", "test", "."):
+        for database in ("database", "ref", "reference"):
+            folder = where / name / database
+            if nordland.recognises(folder):
+                return [_which_nordland(where)]
+            if pitts30k.recognises(folder):
+                return ["pitts30k-test"]
+    return []
+
+
+def _which_nordland(path: Path) -> str:
+    database, queries = (len(one) for one in _nordland(path))
+    if queries < database / 5:
+        return "nordland-1f"
+    return "nordland-2f" if database == PROTOCOLS["nordland-2f"].database else "nordland-10f"
 
 
 def _folder(path: Path, *names: str) -> Path:

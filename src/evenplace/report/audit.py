@@ -3,7 +3,7 @@
 # N photos · C places
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -177,12 +177,15 @@ def audit_path(
     min_photos: int = 1,
     against: str = "kd-tree",
     layout: str | None = None,
-    zone: int | None = None,
+    choice: Mapping[str, Any] | None = None,
     descriptors: str | Path | None = None,
     predictions: str | Path | None = None,
 ) -> Audit:
-    """Audit a folder: what the command does.  `against` names a partition, or is "none"."""
-    photos = read_photos(path, layout=layout, zone=zone)
+    """Audit a folder: what the command does.  `against` names a partition, or is "none".
+
+    choice: which of its photos, as `read_photos` takes it (`city`, `zone`, `bbox`).
+    """
+    photos = read_photos(path, layout=layout, **(choice or {}))
     places = Grid(cell=cell, min_photos=min_photos).partition(photos)
     if not len(places):
         raise PlaceError(

@@ -75,6 +75,20 @@ def _fill(part: Ints, own: Ints, bunch: int, generator: np.random.Generator) -> 
     return part
 
 
+def city_batches(
+    homes: NDArray[np.integer], size: int, generator: np.random.Generator
+) -> list[Ints]:
+    """Batches of bunches of one city each, in any order; one that is left alone is left out.
+
+    homes: (n,) the city of each bunch.  -> numbers of bunches.
+    """
+    parts: list[Ints] = []
+    for home in np.unique(homes):
+        parts += split_batches(np.flatnonzero(homes == home), size)
+    usable = [part for part in parts if len(part) > 1]
+    return [usable[at] for at in generator.permutation(len(usable))]
+
+
 def split_batches(rows: Ints, batch: int) -> list[Ints]:
     """Cut rows into batches of nearly equal size, none of them tiny."""
     return np.array_split(rows, max(1, round(len(rows) / batch)))

@@ -37,7 +37,7 @@ def clique_batch(
 ) -> list[Ints]:
     """Rows of up to `places` cliques of K photos, each of another place.
 
-    centres: (C', D) of the places that occur in labels.  positions: (n, 2), labels: (n,).
+    centres: (C', D) of the places that occur in labels.  positions: (n, 2) or (n, 3), labels: (n,).
     """
     names, which = np.unique(labels, return_inverse=True)
     found: dict[int, Ints] = {}
@@ -80,13 +80,13 @@ def cut_cliques(
         if not free[first]:
             continue
         clique = [int(first)]
-        near = np.hypot(*(positions - positions[first]).T) < reach
+        near = np.linalg.norm(positions - positions[first], axis=1) < reach
         for other in dice.permutation(np.flatnonzero(near & free)):
-            gaps = np.hypot(*(positions[clique] - positions[other]).T)
+            gaps = np.linalg.norm(positions[clique] - positions[other], axis=1)
             if other not in clique and gaps.max() < reach and len(clique) < bunch:
                 clique.append(int(other))
         if len(clique) > 1:
             found.append(np.resize(np.array(clique), bunch))
         for member in clique:
-            free &= np.hypot(*(positions - positions[member]).T) >= reach
+            free &= np.linalg.norm(positions - positions[member], axis=1) >= reach
     return found

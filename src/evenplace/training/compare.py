@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
-from evenplace.training.batches import epoch_bunches
+from evenplace.training.batches import city_batches, epoch_bunches, split_batches
 from evenplace.training.classify import attach_groups
 from evenplace.training.cliques import clique_batch, place_centres
 from evenplace.training.objective import Scene, effect_of
@@ -63,7 +63,11 @@ class PairObjective:
         size = max(2, spec.batch // spec.photos_per_place)
         wanted = spec.steps * size or None
         found = epoch_bunches(self.labels[rows], spec.sampler, dice, spec.photos_per_place, wanted)
-        parts = np.array_split(np.arange(len(found)), max(1, round(len(found) / size)))
+        homes = self.scene.places.city[self.labels[rows[[one[0] for one in found]]]]
+        if spec.within_city and homes.min() < homes.max():
+            parts = city_batches(homes, size, dice)
+        else:
+            parts = split_batches(np.arange(len(found)), size)
         return [[rows[found[at]] for at in part] for part in parts]
 
     def _steps(self, batches: list[list[Ints]], dice: np.random.Generator) -> list[Step]:
@@ -106,7 +110,7 @@ class CliqueObjective(PairObjective):
         usual = [[rows[one] for one in found[i : i + size]] for i in range(0, len(found), size)]
         usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
         centres = self._centres(epoch, rows)
-        positions = self.scene.photos.positions[rows]
+        positions = self.scene.photos.points[rows]
         batches: list[list[Ints]] = []
         for batch in usual:
             cliques = clique_batch(

@@ -29,9 +29,9 @@ def corner(photos: Photos, count: int = _PHOTOS) -> Photos:
     """The photos nearest to the densest spot, so that places have several."""
     if len(photos) <= count:
         return photos
-    positions = photos.positions
+    positions = photos.points
     cells = np.floor(positions / 20).astype(np.int64)
     _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
     middle = positions[which.ravel() == counts.argmax()].mean(axis=0)
-    away = np.hypot(*(positions - middle).T)
+    away = np.linalg.norm(positions - middle, axis=1)
     return photos[np.sort(np.argsort(away, kind="stable")[:count])]

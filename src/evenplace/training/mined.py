@@ -70,17 +70,18 @@ class TripletObjective(PairObjective):
                 kept.unlink(missing_ok=True)
 
     def _mine(self, epoch: int, round_: int) -> Mined:
-        spec = self.scene.recipe.mining
+        spec, within = self.scene.recipe.mining, self.scene.recipe.training.within_city
         dice = self.scene.dice(epoch)
         order = np.resize(dice.permutation(self.queries), self.rounds * self.per_round)
         asked = order[round_ * self.per_round : (round_ + 1) * self.per_round]
         return mine_triplets(
             asked,
             self.positives,
-            self.scene.photos.positions[self.candidates],
+            self.scene.photos.points[self.candidates],
             lambda which: self.scene.source.look(self.candidates[which]),
             np.random.default_rng((self.scene.recipe.training.seed, epoch, round_)),
             spec,
+            self.scene.photos.city[self.candidates] if within else None,
         )
 
     def _deal(self, mined: Mined, dice: np.random.Generator) -> list[Step]:

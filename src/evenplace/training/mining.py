@@ -50,12 +50,14 @@ def mine_triplets(
     look: Look,
     dice: np.random.Generator,
     spec: MiningSpec,
+    city: NDArray[np.integer] | None = None,
 ) -> Mined:
     """Describe the photos and choose.
 
     Full mining describes all candidates; partial mining the queries, their positives and a pool
     of `spec.pool` others drawn at random, as deep-vg does on large sets.  near: the candidates
-    within the positive radius of each.  positions: (N, 2).  look: describes candidates.
+    within the positive radius of each.  positions: (N, 2) or (N, 3).  look: describes candidates.
+    city: (N,) of each, where negatives are to be of the query's own.
     """
     close = [near.rows[near.starts[q] : near.starts[q + 1]] for q in queries]
     close = [own[own != q] for own, q in zip(close, queries, strict=True)]
@@ -69,7 +71,8 @@ def mine_triplets(
     for query, own in zip(queries, close, strict=True):
         asked = seen[at[query]]
         best = own[np.argsort(-(seen[at[own]] @ asked), kind="stable")]
-        far = pool[np.hypot(*(positions[pool] - positions[query]).T) > spec.negative]
+        away = np.linalg.norm(positions[pool] - positions[query], axis=1)
+        far = pool[(away > spec.negative) & (True if city is None else city[pool] == city[query])]
         if not len(far):
             continue
         alike = seen[at[far]] @ asked

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from evenplace.photos.table import Photos
-from evenplace.places import Grid, Intersection, KdTree, Places, Quadtree
+from evenplace.places import Given, Grid, Intersection, KdTree, Places, Quadtree
 from evenplace.training.specs import PlacesSpec
 
 _LEVELS = (5, 2, 1)  # HGE: at most 5000, 2000 and 1000 photos a cell
@@ -17,8 +17,10 @@ def cut_places(spec: PlacesSpec, photos: Photos) -> Places:
     hierarchy: HGE's nested quadtrees; the places are the finest cells, and `extra["level_0"]` …
     say which coarser ones hold each.  intersection: CPlaNet's; places are where the cells of a
     kd-tree, a quadtree and a grid meet.  focal-grid: EigenPlaces' cells; its two views are cut
-    while training.
+    while training.  given: the data set's own places; squares where it has none.
     """
+    if spec.rule == "given" and spec.column in photos.table.column_names:
+        return Given(spec.column, spec.min_photos).partition(photos)
     if spec.rule == "kd-tree":
         return KdTree(spec.max_photos, spec.min_photos).partition(photos)
     if spec.rule == "quadtree":

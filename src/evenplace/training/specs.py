@@ -17,7 +17,7 @@ EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
 SAMPLERS = EVENING + MINED
 TRIPLET_LOSSES = ("triplet", "sare")
-RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection")
+RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection", "given")
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw")
@@ -28,8 +28,9 @@ PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 class PlacesSpec:
     """Eq. 1: square cells of `cell` metres; groups of N x N interleaved cells, one softmax each.
 
-    rule: other ways to cut the map; `max_photos` is for the trees, `heading_bins` for CosPlace,
-    `tolerance` (degrees) for EigenPlaces' views.  groups_in_use: 0 is all of them.
+    rule: other ways to cut the map; `given` takes the places the data set brings, by `column`,
+    and squares where photos have no such column; `max_photos` is for the trees, `heading_bins`
+    for CosPlace, `tolerance` (degrees) for EigenPlaces' views.  groups_in_use: 0 is all of them.
     """
 
     cell: float = 20.0
@@ -41,6 +42,7 @@ class PlacesSpec:
     heading_groups: int = 1
     groups_in_use: int = 0
     tolerance: float = 45.0
+    column: str = "place"
 
     def __post_init__(self) -> None:
         check_settings("places", PlacesSpec, vars(self))
@@ -66,10 +68,11 @@ class TrainingSpec:
     descriptors (`MiningSpec`).  views: how many crops of each photo are cached.  steps: batches
     an epoch, 0 for one pass.  train_size: of the photos in a batch, where it is not the network's
     `image_size`.  batch: photos, or, where the loss compares photos, places times
-    `photos_per_place`.  warmup: epochs.  min_lr: training ends once the rate has fallen below it.
-    average: decay of a moving average of the weights.  validation: share of the spots held out;
-    refit: train again on all photos for the number of epochs that was best on them.  checkpoint:
-    seconds between two within an epoch.
+    `photos_per_place`.  within_city: photos that are compared, or negatives of each other, are of
+    one city, as GSV-Cities' trainers have it.  warmup: epochs.  min_lr: training ends once the
+    rate has fallen below it.  average: decay of a moving average of the weights.  validation:
+    share of the spots held out; refit: train again on all photos for the number of epochs that
+    was best on them.  checkpoint: seconds between two within an epoch.
     """
 
     epochs: int = 10
@@ -86,6 +89,7 @@ class TrainingSpec:
     seed: int = 0
     steps: int = 0
     photos_per_place: int = 4
+    within_city: bool = False
     crop: float = 0.5
     jitter: float = 0.4
     hue: float = 0.0
