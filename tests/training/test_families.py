@@ -1,5 +1,6 @@
 """Every way to train, on a town of dots: the loss falls, places get prototypes, draws repeat."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.photos import Photos
 from evenplace.training import Recipe, cut_places, read_recipe, recipe_names, train
+from evenplace.training.compare import CliqueObjective
 from evenplace.training.dev import corner, rehearsal
 from evenplace.training.low_visit import with_loss
+from evenplace.training.steps import Step
 from tests.training.town import draw_town, quick_run, small_network
 
 PAIRS = ["loss.name=multi-similarity", "sampler=place", "photos_per_place=3", "batch=24"]
@@ -160,3 +164,59 @@ def test_photos_train_at_one_size_and_are_asked_at_another(
 def test_a_cache_keeps_one_size() -> None:
     with pytest.raises(SettingError, match="use cached=false"):
         Recipe().changed(["train_size=64"])
+
+
+def test_a_batch_of_cliques_calls_each_clique_one_place(town: Photos, tmp_path: Path) -> None:
+    """The labels that reach the loss, with cells of 10 m, smaller than a clique."""
+    seen: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    plan = CliqueObjective.plan
+
+    def watched(self: CliqueObjective, epoch: int, round_: int) -> list[Step]:
+        steps = plan(self, epoch, round_)
+        seen.extend((step.rows, step.labels) for step in steps[1::2])
+        return steps
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CliqueObjective, "plan", watched)
+        settings = ["sampler=cliques", "places.cell=10", "mining.reach=25", "epochs=1"]
+        quick_run(town, tmp_path / "run", *PAIRS, *settings)
+    assert seen
+    for rows, labels in seen:
+        spots = town.positions[rows]
+        near = np.hypot(*(spots[:, None] - spots).transpose(2, 0, 1)) < 25
+        assert np.array_equal(near, labels[:, None] == labels)
+
+
+@pytest.mark.parametrize("rule", ["grid", "hierarchy", "focal-grid"])
+def test_the_prior_of_classifiers_follows_the_photos_that_remain(rule: str, tmp_path: Path) -> None:
+    town = draw_town(tmp_path / "town")
+    settings = ["loss.name=low-visit-bias", "loss.beta=0.5", "loss.kappa=0.5", "cached=false",
+                "epochs=2", f"places.rule={rule}", "places.max_photos=6"]  # fmt: skip
+    recipe = Recipe().changed(settings)
+    labels = cut_places(recipe.places, town).labels
+    lonely = np.flatnonzero(np.bincount(labels)[labels] == 2)[:1]
+    Path(town.paths[int(lonely[0])]).write_bytes(b"no picture")
+    quick_run(town, tmp_path / "run", *settings, "places.tolerance=180", "start=random")
+    first, second = (
+        json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()
+    )
+    assert (first["skipped"], second["skipped"]) == (1, 1)
+    if rule == "grid":
+        whole, rest = np.bincount(labels), np.bincount(np.delete(labels, lonely))
+        assert first["weights"] == pytest.approx(edges(whole), abs=1e-4)
+        assert second["weights"] == pytest.approx(edges(rest), abs=1e-4)
+    assert first["offsets"] != second["offsets"]
+
+
+def edges(counts: NDArray[np.int64]) -> list[float]:
+    """The least and the largest weight of Eq. 2, written out."""
+    tilted = (counts / counts.sum()) ** -0.5
+    weights = len(counts) * tilted / tilted.sum()
+    return [float(weights.min()), float(weights.max())]
+
+
+def test_a_broken_photo_is_left_out_of_the_start_too(tmp_path: Path) -> None:
+    town = draw_town(tmp_path / "town")
+    Path(town.paths[3]).write_bytes(b"no picture")
+    trained = quick_run(town, tmp_path / "run", "cached=false", "start=principal")
+    assert [one.path for one in trained.skipped] == [town.paths[3]]

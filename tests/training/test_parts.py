@@ -182,6 +182,26 @@ def test_cliques_are_close_within_and_apart_from_each_other() -> None:
             assert np.linalg.norm(spots[clique][:, None] - spots[other], axis=2).min() >= 25
 
 
+def test_a_clique_is_one_place_though_cells_part_its_photos() -> None:
+    """Cells of 10 m and a reach of 25: by cell most pairs of a clique would be negatives."""
+    dice = np.random.default_rng(0)
+    spots = dice.uniform(0, 250, (900, 2))
+    cells = np.floor(spots / 10).astype(np.int64)
+    labels = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    centres = place_centres(unit(900, 8, 0), labels)
+    batch = clique_batch(centres, spots, labels, dice, places=8, bunch=4, alike=400, reach=25.0)
+    names = [int(labels[clique[0]]) for clique in batch]
+    assert len(batch) == 8
+    assert len(set(names)) == 8
+    photos, called = np.concatenate(batch), np.repeat(names, 4)
+    for one, first in zip(photos, called, strict=True):  # plain loops: who is near is one place
+        for other, second in zip(photos, called, strict=True):
+            near = np.hypot(*(spots[one] - spots[other])) < 25
+            assert near == (first == second)
+    by_cell = labels[photos].reshape(-1, 4)
+    assert np.mean([len(set(row)) > 1 for row in by_cell]) > 0.8
+
+
 def test_clique_batches_hold_places_that_look_alike() -> None:
     dice = np.random.default_rng(0)
     labels = np.repeat(np.arange(40), 5)

@@ -56,8 +56,18 @@ class SoftmaxObjective:
         scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
 
     def begin(self, epoch: int) -> bool:
-        self.losses[epoch % len(self.losses)].set_epoch(epoch)
+        for loss in self.losses:
+            loss.set_epoch(epoch)
+        if self.scene.source.known:  # photos turned out unreadable: w and nu of those that remain
+            for loss, counts in zip(self.losses, self.counts(), strict=True):
+                if counts.any():
+                    loss.update_counts(torch.from_numpy(counts))
         return False
+
+    def counts(self) -> list[Ints]:
+        """Photos of each class of each softmax, of those in training now."""
+        found = photos_of_places(self.scene)
+        return [found[rows] for rows in self.members]
 
     def restart(self) -> None:
         """Nothing to go back to."""
@@ -140,6 +150,14 @@ class FocalObjective(SoftmaxObjective):
         self.losses = [scene.loss(counts[rows]) for rows in self.members]
         self.heads = SoftmaxHeads(own.to(scene.network.anchor), scene.ranks)
 
+    def counts(self) -> list[Ints]:
+        seen = [labels[self.scene.rows] for labels in self.labels]
+        sizes = np.diff(self.starts)
+        found = np.concatenate(
+            [np.bincount(one[one >= 0], minlength=n) for one, n in zip(seen, sizes, strict=True)]
+        )
+        return [found[rows] for rows in self.members]
+
     def plan(self, epoch: int, round_: int) -> list[Step]:
         dice = self.scene.dice(epoch)
         halves = [self._half(view, epoch, dice) for view in range(len(self.labels))]
@@ -205,11 +223,15 @@ class LevelObjective(SoftmaxObjective):
         assert isinstance(levels, LevelClassifiers)
         self.levels = levels
         begin_at_photos(scene)
-        self.losses = [
-            scene.loss(np.bincount(row, scene.places.counts).astype(np.int64))
-            for row in self.parents
-        ]
+        self.losses = [scene.loss(counts) for counts in self._summed(scene.places.counts)]
         scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+
+    def counts(self) -> list[Ints]:
+        return self._summed(photos_of_places(self.scene))
+
+    def _summed(self, counts: NDArray[np.integer[Any]]) -> list[Ints]:
+        """Photos of each class of each level.  counts: (C,) of the places."""
+        return [np.bincount(row, counts).astype(np.int64) for row in self.parents]
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         spec, labels = self.scene.recipe.training, self.scene.places.labels
@@ -247,6 +269,12 @@ def place_parents(scene: Scene) -> Ints:
         coarse = [places.extra[name] for name in sorted(places.extra) if name.startswith("level")]
         table = np.stack([*coarse, np.arange(len(places))])
     return np.stack([np.unique(row, return_inverse=True)[1] for row in table]).astype(np.int64)
+
+
+def photos_of_places(scene: Scene) -> Ints:
+    """Photos of each place, of those in training now.  -> (C,)."""
+    labels = scene.places.labels[scene.rows]
+    return np.bincount(labels, minlength=len(scene.places)).astype(np.int64)
 
 
 def numbering(members: Ints, places: int) -> Ints:

@@ -35,21 +35,27 @@ def clique_batch(
     alike: int,
     reach: float,
 ) -> list[Ints]:
-    """Rows of up to `places` cliques of K photos, each of another place.
+    """Rows of up to `places` cliques of K photos, no two of them within `reach` of each other.
 
-    centres: (C', D) of the places that occur in labels.  positions: (n, 2) or (n, 3), labels: (n,).
+    A clique is called by the place of its first photo, whichever cells its photos lie in, and no
+    two cliques by the same.  centres: (C', D) of the places that occur in labels.  positions:
+    (n, 2) or (n, 3), labels: (n,).
     """
     names, which = np.unique(labels, return_inverse=True)
     found: dict[int, Ints] = {}
+    free = np.ones(len(labels), bool)  # of photos near a clique of this batch
     for _ in range(_TRIES):
         seed = int(dice.integers(len(names)))
         chosen = np.append(similar_places(centres, seed, alike, dice), seed)
-        rows = np.flatnonzero(np.isin(which, chosen))
+        rows = np.flatnonzero(np.isin(which, chosen) & free)
         for clique in cut_cliques(positions[rows], dice, bunch, reach):
             own = rows[clique]
             place = int(labels[own[0]])
-            if place not in found:
-                found[place] = own
+            if place in found:
+                continue
+            found[place] = own
+            for member in np.unique(own):
+                free &= np.linalg.norm(positions - positions[member], axis=1) >= reach
             if len(found) == places:
                 return list(found.values())
     return list(found.values())

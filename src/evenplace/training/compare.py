@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.training.batches import city_batches, epoch_bunches, split_batches
-from evenplace.training.classify import attach_groups
+from evenplace.training.classify import attach_groups, photos_of_places
 from evenplace.training.cliques import clique_batch, place_centres
 from evenplace.training.objective import Scene, effect_of
 from evenplace.training.start import set_place_means
@@ -36,15 +36,10 @@ class PairObjective:
         self.scene, self.labels = scene, scene.places.labels
         attach_groups(scene)
         scene.network.classifiers.requires_grad_(False)
-        self.loss = scene.loss(self.counts())
-
-    def counts(self) -> Ints:
-        """Photos per place, of those in training now.  -> (C,)."""
-        labels = self.labels[self.scene.rows]
-        return np.bincount(labels, minlength=len(self.scene.places)).astype(np.int64)
+        self.loss = scene.loss(photos_of_places(scene))
 
     def begin(self, epoch: int) -> bool:
-        self.loss.update_counts(torch.from_numpy(self.counts()))
+        self.loss.update_counts(torch.from_numpy(photos_of_places(self.scene)))
         self.loss.set_epoch(epoch)
         return False
 
@@ -99,7 +94,8 @@ class CliqueObjective(PairObjective):
     """CliqueMining (Izquierdo and Civera, 2024): every other batch is of places that look alike.
 
     The other batches are the usual ones, each place once; the authors add the losses of one
-    batch of each kind, and taking turns gives the same gradient in two steps.
+    batch of each kind, and taking turns gives the same gradient in two steps.  In a batch of
+    cliques a clique is the place: its photos are positives though cells may part them.
     """
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
@@ -111,7 +107,7 @@ class CliqueObjective(PairObjective):
         usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
         centres = self._centres(epoch, rows)
         positions = self.scene.photos.points[rows]
-        batches: list[list[Ints]] = []
+        steps: list[Step] = []
         for batch in usual:
             cliques = clique_batch(
                 centres,
@@ -123,8 +119,14 @@ class CliqueObjective(PairObjective):
                 alike=mining.alike,
                 reach=mining.reach,
             )
-            batches += [batch, [rows[one] for one in cliques]]
-        return self._steps(batches[: spec.steps or None], dice)
+            steps += self._steps([batch], dice)
+            steps += [self._clique_step([rows[one] for one in cliques], dice)] if cliques else []
+        return steps[: spec.steps or None]
+
+    def _clique_step(self, cliques: list[Ints], dice: np.random.Generator) -> Step:
+        photos = np.concatenate(cliques)
+        names = np.repeat(self.labels[[clique[0] for clique in cliques]], list(map(len, cliques)))
+        return plain_step(photos, names, self.scene.views(len(photos), dice))
 
     def _centres(self, epoch: int, rows: Ints) -> NDArray[np.float32]:
         """What places look like as the epoch begins; kept until it is over.

@@ -110,10 +110,11 @@ class PhotoSource:
         self.network.train(training)
         return np.asarray(self.ranks.gather_array(found))
 
-    def pooled(self, rows: Ints, chunk: int) -> Tensor:
-        """What the projection sees of photos as they are.  -> (n, A)."""
+    def pooled(self, rows: Ints, chunk: int) -> tuple[Ints, Tensor]:
+        """Which photos can be read, and what the projection sees of them.  -> (n,), (n, A)."""
         with torch.no_grad():
-            return torch.cat([self.network.pooled(maps) for _, maps in self._plain(rows, chunk)])
+            found = [(at, self.network.pooled(maps)) for at, maps in self._plain(rows, chunk)]
+        return np.concatenate([at for at, _ in found]), torch.cat([one for _, one in found])
 
     def _plain(self, rows: Ints, chunk: int = _CHUNK) -> Iterator[tuple[Ints, Tensor]]:
         """Which of the rows, and the trunk's maps of them."""

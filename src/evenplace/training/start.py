@@ -46,12 +46,12 @@ def start_from_frozen(
 ) -> None:
     """Set projection and prototypes from the photos.  rows, labels: (N,) photos with a place."""
     network.eval()
-    pooled = source.pooled(rows, _CHUNK)  # (N, channels)
+    kept, pooled = source.pooled(rows, _CHUNK)  # (n,), (n, channels)
     step = max(1, len(pooled) // _ENOUGH_FOR_PCA)
     network.project_onto_principal_axes(pooled[::step])
     descriptors = F.normalize(network.projection(pooled), dim=1)
     network.classifiers.set_prototypes(
-        place_means(descriptors, torch.from_numpy(labels), network.place_count)
+        place_means(descriptors, torch.from_numpy(labels[kept]), network.place_count)
     )
 
 
