@@ -162,3 +162,25 @@ def test_no_queries_give_no_number() -> None:
     nothing = interval(np.empty(0), np.empty(0, np.int64))
     assert np.isnan(nothing.mean)
     assert not nothing.excludes_zero
+
+
+def test_the_classifier_is_asked_for_n_places_whatever_the_shortlist(tmp_path: Path) -> None:
+    """LR@N with a shortlist of one: an oracle of loops over all prototypes."""
+    rng = np.random.default_rng(0)
+    photos = photos_at(rng.uniform(0, 200, (80, 2)))
+    places, own = Grid(20).partition(photos), unit(80, 8, 1)
+    index = index_descriptors(own, photos, places, tmp_path / "index")
+    queries, asked = photos_at(rng.uniform(0, 200, (30, 2))), unit(30, 8, 2)
+    found = [
+        score(Search(index, shortlist=kept), queries, asked, Truth(25)).classifier.recall
+        for kept in (1, 20)
+    ]
+    for n in (1, 5, 10, 20):
+        right = 0
+        for query in range(30):
+            scores = [float(asked[query] @ mean) for mean in index.prototypes]
+            best = sorted(range(len(places)), key=lambda place: -scores[place])[:n]
+            gaps = [np.hypot(*(places.centres[p] - queries.positions[query])) for p in best]
+            right += min(gaps) <= 25
+        assert found[0][n] == found[1][n] == pytest.approx(100 * right / 30)
+    assert found[0][20] > found[0][1]

@@ -76,7 +76,12 @@ def score(
     """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
     hits = engine.search(descriptors, max(RANKS))
     predictions = predict(
-        engine, queries, hits, truth, sources=find_sources(engine, descriptors, hits)
+        engine,
+        queries,
+        hits,
+        truth,
+        guesses=engine.best_places(descriptors, max(RANKS)),
+        sources=find_sources(engine, descriptors, hits),
     )
     latency = time_stages(engine, queries.paths, timed) or latencies(hits.elapsed_ms)
     cost = measure_cost(
@@ -95,9 +100,13 @@ def predict(
     hits: Hits,
     truth: Truth,
     *,
+    guesses: Rows | None = None,
     sources: Mapping[str, Floats] | None = None,
 ) -> Predictions:
-    """Judge every hit: which are right, where the query belongs, under which conditions."""
+    """Judge every hit: which are right, where the query belongs, under which conditions.
+
+    guesses: (Q, n) the classifier's best places, where there are more than the shortlist's.
+    """
     database, known = engine.index.photos, engine.index.places
     right = _right(truth, queries, database, hits.rows)
     positives = truth.positives(queries, database)
@@ -114,7 +123,9 @@ def predict(
         clusters=find_spots(queries.positions, queries.zone),
         positives=positives.counts,
         first_right=first_right(right),
-        first_centre=_first_centre(engine, queries, hits, truth.radius),
+        first_centre=_first_centre(
+            engine, queries, hits.shortlist if guesses is None else guesses, truth.radius
+        ),
         in_pool=_any_right(truth, queries, database, hits.pools),
         confidence=hits.confidence,
         estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
@@ -182,9 +193,9 @@ def _any_right(
     return np.bincount(asked[right], minlength=len(pools)) > 0
 
 
-def _first_centre(engine: Search, queries: Photos, hits: Hits, radius: float) -> Rows:
-    """Rank of the first shortlisted place whose centre lies within the radius (LR@N).  (Q,)."""
-    east, north = (axis[hits.shortlist] for axis in engine.index.places.centres.T)  # (Q, n)
+def _first_centre(engine: Search, queries: Photos, guesses: Rows, radius: float) -> Rows:
+    """Rank of the first place whose centre lies within the radius (LR@N).  (Q, n) -> (Q,)."""
+    east, north = (axis[guesses] for axis in engine.index.places.centres.T)  # (Q, n)
     away = np.hypot(east - queries.east[:, None], north - queries.north[:, None])
-    here = engine.index.places.zones[hits.shortlist] == queries.zone[:, None]
+    here = engine.index.places.zones[guesses] == queries.zone[:, None]
     return first_right((away <= radius) & here)

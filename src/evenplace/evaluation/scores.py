@@ -62,7 +62,7 @@ class Scores:
     middle: Recalls
     tail: Recalls
     by_query: dict[str, Recalls]
-    classifier: Recalls  # LR@N: the centre of a shortlisted place within the radius
+    classifier: Recalls  # LR@N: the centre of one of the classifier's N best places within it
     pool: Recalls  # a match anywhere in the pool: what no ranking can exceed
     conditions: dict[str, dict[str, Recalls]]  # night, season …: see `conditions.LABELS`
     mean_precision: dict[int, Interval]  # mAP@k, queries without a match left out

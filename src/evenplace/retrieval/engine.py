@@ -6,6 +6,7 @@ Q queries · C places · D descriptor · P candidates · T candidates of a batch
 import time
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -227,6 +228,12 @@ class Search:
             if progress:
                 progress(min(first + step, len(queries)), len(queries))
         return join_hits(parts, k, self.shortlist)
+
+    def best_places(self, descriptors: Floats, n: int) -> Rows:
+        """The n best places of each query, whatever the shortlist keeps.  (Q, D) -> (Q, n)."""
+        queries, every = self.split(self._checked(descriptors, n))[0], replace(self.places, n=n)
+        parts = [every.find(queries[i : i + _BATCH]).places for i in range(0, len(queries), _BATCH)]
+        return np.concatenate(parts) if parts else np.empty((0, n), np.int64)
 
     def split(self, descriptors: Floats) -> tuple[Floats, Floats]:
         """What finds the places and what ranks the photos; the same without `ranked_by`."""
