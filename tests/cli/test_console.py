@@ -47,3 +47,9 @@ def test_an_output_whose_name_is_not_utf8_is_printed_with_its_bytes(tmp_path: Pa
     done = run("audit", str(photos), "--out", page)
     assert done.returncode == 0, done.stderr
     assert rb"caf\udce9.html" in done.stdout
+
+
+def test_a_drawn_town_is_told_in_a_sentence(tmp_path: Path) -> None:
+    done = run("city", str(tmp_path / "town"), "--photos", "2", "--queries", "1", "--size", "32")
+    assert done.stdout.startswith(f"{tmp_path}/town: 2 photos in ".encode())
+    assert b"CityReport" not in done.stdout

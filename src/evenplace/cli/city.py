@@ -22,4 +22,10 @@ def city(
         drawn = draw_city(
             out, photos=photos, queries=queries, seed=seed, size=size, progress=announce("drawing")
         )
-    console.print(f"{out}: {drawn}", markup=False, soft_wrap=True)
+    console.print(
+        f"{out}: {drawn.photos:,} photos in {drawn.places:,} places, the busiest with "
+        f"{drawn.imbalance:.0f} times the photos of the quietest, and {drawn.queries:,} queries; "
+        f"{drawn.seconds:.0f} s; next: evenplace train {out}/database --run runs/town",
+        markup=False,
+        soft_wrap=True,
+    )
