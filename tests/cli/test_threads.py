@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from evenplace.cli import main
 from evenplace.cli.threads import SPINS, VARIABLE, spin_briefly
 
 
@@ -19,6 +20,14 @@ def test_threads_spin_briefly_unless_told_otherwise(monkeypatch: pytest.MonkeyPa
 
 
 def test_torch_is_not_loaded_before_it_is_told() -> None:
-    code = "import evenplace.cli.serve, sys; print('torch' in sys.modules)"
+    code = "import evenplace.cli, sys; print('torch' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
+
+
+def test_every_verb_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "argv", ["evenplace", "methods"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ[VARIABLE] == str(SPINS)

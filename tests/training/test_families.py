@@ -134,7 +134,7 @@ def test_low_visit_bias_changes_what_is_learnt(town: Photos, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["salad", "boq", "cricavpr", "mixvpr", "sfrs", "eigenplaces"])
 def test_small_recipes_can_be_rehearsed(name: str, tmp_path: Path) -> None:
-    town = corner(draw_town(tmp_path / "town", 24, 45), 16)
+    town = corner(draw_town(tmp_path / "town", 24, 45), count=16)
     recipe = rehearsal(read_recipe(f"{name}-small")).changed(["views=1", "mining.queries=8"])
     from evenplace.networks.network import build_network
 

@@ -264,12 +264,17 @@ def test_views_of_other_crops_have_other_files() -> None:
     assert ViewSettings(2, how=Augmentation()).name(1) == ViewSettings(2).name(1)
 
 
-def test_a_corner_is_where_photos_crowd() -> None:
+def test_a_corner_surrounds_the_crowd_and_takes_a_few_of_each_cell() -> None:
     dice = np.random.default_rng(0)
     spots = np.concatenate([dice.uniform(0, 900, (100, 2)), dice.uniform(500, 515, (50, 2))])
-    found = corner(photos_at(spots), 40)
+    photos = photos_at(spots)
+    found = corner(photos, 20, count=40)
     assert len(found) == 40
-    assert np.hypot(*(found.positions - found.positions.mean(axis=0)).T).max() < 60
+    cells, counts = np.unique(np.floor(found.positions / 20), axis=0, return_counts=True)
+    assert len(cells) >= 5
+    assert counts.max() == 8, "the crowd is there, and does not fill the corner"
+    middle = photos.positions[100:].mean(axis=0)
+    assert np.hypot(*(found.positions - middle).T).max() < 400  # the town reaches 560 from there
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from evenplace.cli import (
 )
 from evenplace.cli.console import end_output, errors, sentence, speak_any_name
 from evenplace.cli.memory import keep_freed_memory
+from evenplace.cli.threads import spin_briefly
 from evenplace.errors import EvenPlaceError
 
 app = typer.Typer(
@@ -62,6 +63,7 @@ for verb in (
 def main() -> None:
     """Run the command line; `--debug` anywhere shows where an error came from."""
     keep_freed_memory()
+    spin_briefly()
     speak_any_name()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import errors
-from evenplace.cli.threads import spin_briefly
 
 
 def serve(
@@ -35,7 +34,6 @@ def serve(
     window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
 ) -> None:
     """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
-    spin_briefly()
     from evenplace.serve.server import serve as serve_run
     from evenplace.serve.settings import Batching, Limits, Settings, read_token
 

@@ -2,8 +2,8 @@
 
 GNU OpenMP spins for milliseconds by default.  That is quickest on cores of one's own.  Beside a
 busy neighbour each wait lasts as long as the neighbour has the core, and a photo takes many times
-as long.  A service shares its machine with whoever asks it.  What it costs on idle cores has not
-been measured side by side; GOMP_SPINCOUNT=300000 undoes it.
+as long, processor time included.  `benchmarks/neighbours.py` prints what a command takes alone and
+beside busy loops; GOMP_SPINCOUNT=300000 undoes it.
 """
 
 import os

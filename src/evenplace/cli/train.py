@@ -39,7 +39,7 @@ def train(
     """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
     from evenplace.run.run import train_run
     from evenplace.training.dev import corner, rehearsal
-    from evenplace.training.distributed import leave_ranks, rank_of_process
+    from evenplace.training.distributed import leave_ranks, rank_of_process, world_size
     from evenplace.training.low_visit import with_loss
     from evenplace.training.recipe import find_recipe
 
@@ -47,15 +47,26 @@ def train(
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])
     recipe = rehearsal(recipe) if dev else recipe
     found = read(photos, layout, city, zone, bbox)
-    chosen = corner(found) if dev else found
+    chosen = corner(found, recipe.places.cell) if dev else found
     if rank_of_process():  # one process of several speaks for all
         train_run(run, chosen, recipe, device=device)
         leave_ranks()
         return
     for caution in recipe.cautions():
         errors.print(f"note: {caution}", markup=False, soft_wrap=True)
-    with bars() as announce:
-        trained = train_run(run, chosen, recipe, announce=announce, device=device)
+    try:
+        with bars() as announce:
+            trained = train_run(run, chosen, recipe, announce=announce, device=device)
+    except KeyboardInterrupt:
+        errors.print("stopped; the same command goes on from the last checkpoint", markup=False)
+        raise typer.Exit(130) from None
+    if recipe.search.folds and world_size() > 1:
+        errors.print(
+            f"note: several processes leave the {recipe.search.folds} folds out, so confidence is "
+            f"not calibrated yet; index, then: evenplace tune {run}",
+            markup=False,
+            soft_wrap=True,
+        )
     leave_ranks()
     print_skipped(found.skipped + trained.skipped)
     if trained.recall is not None:

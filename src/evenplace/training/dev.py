@@ -7,11 +7,14 @@ import numpy as np
 from evenplace.photos.table import Photos
 from evenplace.training.recipe import Recipe
 
-_PHOTOS = 96
+_PHOTOS, _A_CELL = 96, 8  # photos, and of one cell at most: twelve cells or more
 
 
 def rehearsal(recipe: Recipe) -> Recipe:
-    """The recipe cut down to two epochs of two steps; for SFRS, two generations."""
+    """The recipe cut down to two epochs of two steps; for SFRS, two generations.
+
+    Cells hold what a corner has: any number of photos, in all groups, of which there are few.
+    """
     training = replace(
         recipe.training,
         epochs=2,
@@ -21,17 +24,28 @@ def rehearsal(recipe: Recipe) -> Recipe:
         milestones=(1.0,) if recipe.training.milestones else (),
     )
     mining = replace(recipe.mining, queries=16, refresh=8, pool=0, generations=2)
-    places = replace(recipe.places, min_photos=1)
+    places = replace(
+        recipe.places,
+        min_photos=1,
+        max_photos=min(recipe.places.max_photos, _A_CELL),
+        groups=min(recipe.places.groups, 2),
+        groups_in_use=0,
+    )
     return replace(recipe, training=training, mining=mining, places=places)
 
 
-def corner(photos: Photos, count: int = _PHOTOS) -> Photos:
-    """The photos nearest to the densest spot, so that places have several."""
+def corner(photos: Photos, cell: float = 20.0, count: int = _PHOTOS) -> Photos:
+    """The photos nearest to the densest cell, a few of each cell: several places of several."""
     if len(photos) <= count:
         return photos
     positions = photos.points
-    cells = np.floor(positions / 20).astype(np.int64)
+    cells = np.floor(positions / cell).astype(np.int64)
     _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
-    middle = positions[which.ravel() == counts.argmax()].mean(axis=0)
-    away = np.linalg.norm(positions - middle, axis=1)
-    return photos[np.sort(np.argsort(away, kind="stable")[:count])]
+    which = which.ravel()
+    middle = positions[which == counts.argmax()].mean(axis=0)
+    nearest = np.argsort(np.linalg.norm(positions - middle, axis=1), kind="stable")
+    by_cell = nearest[np.argsort(which[nearest], kind="stable")]
+    among = np.arange(len(photos)) - np.append(0, np.cumsum(counts))[which[by_cell]]
+    few = np.zeros(len(photos), bool)
+    few[by_cell[among < _A_CELL]] = True
+    return photos[np.sort(nearest[few[nearest]][:count])]
