@@ -31,9 +31,9 @@ from evenplace.networks.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import fit_fused, surprise
-from evenplace.retrieval.pools import Pool, Ranking
 from evenplace.retrieval.rerank import Fused
 from evenplace.run.tune import Fold, evidence, hold_out, on_other_days
 from evenplace.study.data import Split, read_splits

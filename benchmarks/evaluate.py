@@ -62,14 +62,13 @@ def draw_hits(engine: Search, queries: Photos) -> Hits:
     near = engine.index.places.locate(queries)
     sure = np.flatnonzero((near >= 0) & (rng.random(count) < 0.6))
     rows[sure, 0] = engine.index.starts[near[sure]]
-    spots = engine.positions[rows[:, 0]]
+    spots = engine.index.positions[rows[:, 0]]
     flat = Ellipse(8.0, 8.0, 0.0)
     return Hits(
         rows=rows,
         distances=np.sort(rng.random((count, HITS)), axis=1).astype(np.float32),
         shortlist=rng.integers(0, len(engine.index.places), (count, PLACES)),
         confidence=rng.random(count).astype(np.float32),
-        pools=tuple(rows),
         elapsed_ms={},
         posterior=np.zeros((count, PLACES), np.float32),
         positions=tuple(Position(float(east), float(north), flat) for east, north in spots),
@@ -84,7 +83,9 @@ def evaluate(
     rng = np.random.default_rng(SEED + 2)
     sources = {name: rng.random(len(queries)).astype(np.float32) for name in SOURCES}
     clock = [time.perf_counter()]
-    found = predict(engine, queries, hits, Truth(25), sources=sources)
+    found = predict(
+        engine, queries, hits, Truth(25), in_pool=rng.random(len(queries)) < 0.9, sources=sources
+    )
     clock.append(time.perf_counter())
     cost = measure_cost(engine, answerable=0, skipped=0, pool_size=HITS, latency={})
     scores = summarise("drawn", found, engine.index.places, cost, Truth(25))

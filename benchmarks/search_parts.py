@@ -132,7 +132,7 @@ def query(city: City) -> list[Cell]:
         for rule, engine in engines.items():
             found[rule] = np.append(found[rule], singles(engine, queries))
     median = {rule: float(np.median(spent)) for rule, spent in found.items()}
-    pool = np.mean([len(own) for own in engines["l2"].search(queries, 20).pools])
+    pool = np.mean([batch.pools.sizes.mean() for batch in engines["l2"].batches(queries)])
     cells = [
         *shortlist(index, queries),
         plain("candidates a query", f"{pool:.0f}"),
@@ -225,7 +225,7 @@ def shortlist(index: Index, queries: Floats) -> list[Cell]:
     if index.coarse is None:
         return [plain("shortlist", "exact: too few places for codes")]
     exact = exact_pass(index.prototypes, index.coarse.members, queries, index.scale)
-    found = index.coarse.search(queries, index.base_prototypes, 20, index.scale)
+    found = index.coarse.search(queries, index.prototypes, 20, index.scale)
     kept = [np.isin(a, b).mean() for a, b in zip(exact.places, found.places, strict=True)]
     off = np.abs(found.log_total - exact.log_total)
     return [

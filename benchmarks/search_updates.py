@@ -13,7 +13,6 @@ from evenplace.places import Grid
 from evenplace.retrieval import (
     Search,
     add_photos,
-    compact_index,
     index_descriptors,
     open_index,
     remove_photos,
@@ -56,9 +55,6 @@ def updates(folder: Path) -> list[Cell]:
             engines.append(engines[-1].reopen())
             remove_photos(target, photos.paths)
             engines.append(engines[-1].reopen())
-            if generations % 5 == 4:
-                compact_index(target)
-                engines.append(engines[-1].reopen())
             generations += 1
         return generations
 

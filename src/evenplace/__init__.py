@@ -33,7 +33,6 @@ _HOMES = {
         "Search",
         "add_photos",
         "build_index",
-        "compact_index",
         "index_descriptors",
         "open_index",
         "remove_photos",

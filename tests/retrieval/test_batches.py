@@ -11,9 +11,10 @@ from evenplace.errors import IndexFileError
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, add_photos, index_descriptors, remove_photos
+from evenplace.retrieval.candidates import Pools, rank_pools
+from evenplace.retrieval.column import RowFile
 from evenplace.retrieval.hits import Hits
-from evenplace.retrieval.pools import Pools, rank_pools
-from evenplace.retrieval.rows import RowFile, _Benches, compare_rows, dots
+from evenplace.retrieval.rows import _Benches, compare_rows, dots
 from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]
@@ -51,8 +52,6 @@ def assert_equal(batch: Hits, alone: list[Hits]) -> None:
         expected = np.concatenate([getattr(one, field) for one in alone])
         np.testing.assert_array_equal(getattr(batch, field), expected, err_msg=field)
     assert batch.positions == tuple(one.positions[0] for one in alone)
-    for pool, one in zip(batch.pools, alone, strict=True):
-        np.testing.assert_array_equal(pool, one.pools[0])
 
 
 @pytest.mark.parametrize("coded", [False, True])
@@ -88,12 +87,12 @@ def test_products_do_not_depend_on_the_batch(
     queries, _ = drawn(40, 4)
     rows = np.random.default_rng(0).integers(len(index), size=4000)
     cuts = np.sort(np.append([0, 4000], np.random.default_rng(1).integers(4000, size=39)))
-    found = compare_rows(index.read, queries, rows, cuts)
+    found = compare_rows(index.descriptors.read, queries, rows, cuts)
     np.testing.assert_allclose(
         found, np.vecdot(index.vectors(rows), np.repeat(queries, np.diff(cuts), axis=0)), atol=1e-6
     )
     for query, (first, last) in enumerate(pairwise(cuts)):
-        own = compare_rows(index.read, queries[query, None], rows[first:last],
+        own = compare_rows(index.descriptors.read, queries[query, None], rows[first:last],
                            np.array([0, last - first]))  # fmt: skip
         np.testing.assert_array_equal(found[first:last], own)
     whole = dots(queries, index.prototypes)
@@ -107,7 +106,7 @@ def test_one_sort_ranks_as_three_do(
     monkeypatch: pytest.MonkeyPatch, by_place: bool, many: bool
 ) -> None:
     if many:  # more candidates than fit into an integer beside their distance
-        monkeypatch.setattr("evenplace.retrieval.pools._BITS", 40)
+        monkeypatch.setattr("evenplace.retrieval.candidates._BITS", 40)
     rng = np.random.default_rng(0)
     cuts = np.array([0, 300, 300, 301, 900])
     distances = np.float32(0.25) * rng.integers(-4, 5, 900).astype(np.float32)
@@ -127,7 +126,7 @@ def test_one_sort_ranks_as_three_do(
 def test_a_file_that_became_shorter_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(40, dtype=np.float16).reshape(10, 4))
-    file = RowFile(path, np.load(path, mmap_mode="r"))
+    file = RowFile(path)
     with pytest.raises(IndexFileError, match="no row -1"):
         file.read(np.array([3, -1]), np.empty((2, 4), np.float16))
     rows, out = np.array([7, 2, 3, 4, 9]), np.empty((5, 4), np.float16)

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.retrieval import coarse as coarse_room
-from evenplace.retrieval.build import mean_prototypes
 from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.means import mean_prototypes
 from evenplace.retrieval.scale import fit_scale
 from evenplace.retrieval.tuning import build_coarse, exact_pass, made_up_queries
 from tests.drawn import unit

@@ -29,20 +29,20 @@ def test_a_shortlist_of_all_places_equals_the_exact_search(index: Index) -> None
     mixed = Search(index, shortlist=10_000).search(queries, 10)
     exact = Search(index, exact=True).search(queries, 10)
     np.testing.assert_array_equal(mixed.rows, exact.rows)
-    brute = np.argsort(-(index.descriptors.astype(np.float32) @ queries.T), axis=0)[:10].T
+    brute = np.argsort(-(np.asarray(index.descriptors, np.float32) @ queries.T), axis=0)[:10].T
     np.testing.assert_array_equal(exact.rows, brute)
 
 
 def test_the_pool_is_the_photos_of_the_best_places(index: Index) -> None:
     query = unit(1, 16, 5)
-    found = Search(index, shortlist=3).search(query, 5)
+    found = next(Search(index, shortlist=3).batches(query, 5))
     best = np.argsort(-(index.prototypes @ query[0]))[:3]
-    assert found.shortlist[0].tolist() == best.tolist()
-    assert set(found.pools[0]) == set(np.flatnonzero(np.isin(index.labels, best)))
+    assert found.hits.shortlist[0].tolist() == best.tolist()
+    assert set(found.pools.rows) == set(np.flatnonzero(np.isin(index.labels, best)))
 
 
 def test_a_photo_finds_itself(index: Index) -> None:
-    queries = index.descriptors.astype(np.float32)
+    queries = np.asarray(index.descriptors, np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     found = Search(index, shortlist=20).search(queries, 1)
     np.testing.assert_array_equal(found.rows[:, 0], np.arange(60))
@@ -52,7 +52,7 @@ def test_a_photo_finds_itself(index: Index) -> None:
 def test_fewer_photos_than_asked_for_leave_empty_hits(index: Index) -> None:
     engine = Search(index, shortlist=1)
     found = engine.search(unit(1, 16, 5), 50)
-    many = len(found.pools[0])
+    many = int(index.sizes[found.shortlist[0, 0]])
     assert (found.rows[0, :many] >= 0).all()
     assert (found.rows[0, many:] == -1).all()
     assert np.isnan(found.cosines[0, many:]).all()
@@ -110,7 +110,7 @@ def test_settings_that_answer_nothing_are_refused(index: Index) -> None:
         Search(index, shortlist=0)
     with pytest.raises(SettingError, match="k=0"):
         Search(index).search(unit(1, 16, 0), 0)
-    with pytest.raises(SettingError, match="no model"):
+    with pytest.raises(SettingError, match="no describer"):
         Search(index).locate("photo.jpg")
 
 

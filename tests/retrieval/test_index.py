@@ -9,12 +9,12 @@ import pytest
 from evenplace.errors import IndexFileError
 from evenplace.places import Grid
 from evenplace.retrieval import index_descriptors, open_index, verify_index
-from evenplace.retrieval.build import mean_prototypes
 from evenplace.retrieval.impostors import impostor_similarity
+from evenplace.retrieval.means import mean_prototypes
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 
-BASE = "base-000001"
+BASE = "000001"
 SPOTS = np.random.default_rng(0).uniform(0, 200, (40, 2))
 
 
@@ -136,7 +136,7 @@ def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenplace.retrieval.build.entries", full)
+    monkeypatch.setattr("evenplace.retrieval.generation.entries", full)
     photos = photos_at(SPOTS)
     with pytest.raises(IndexFileError, match=r"No space left.*last good index is untouched"):
         index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
@@ -152,3 +152,25 @@ def test_building_again_is_a_new_generation(folder: Path) -> None:
     index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
     assert open_index(folder).manifest.generation == 2
     np.testing.assert_array_equal(before.descriptors, vectors)  # the old reader keeps its own
+
+
+def test_descriptors_may_come_in_blocks(folder: Path, tmp_path: Path) -> None:
+    photos, vectors = photos_at(SPOTS), unit(40, 8, 0)
+    blocks = (vectors[first : first + 7] for first in range(0, 40, 7))
+    places = Grid(20, min_photos=2).partition(photos)
+    built = index_descriptors(blocks, photos, places, tmp_path / "blocks")
+    np.testing.assert_array_equal(built.descriptors, open_index(folder).descriptors)
+    assert built.manifest.files.keys() == open_index(folder).manifest.files.keys()
+    with pytest.raises(IndexFileError, match="39 rows came"):
+        index_descriptors(iter([vectors[:39]]), photos, places, tmp_path / "short")
+
+
+def test_photos_in_no_known_place_are_indexed_however_many(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenplace.retrieval.impostors.EXACT", 30)
+    places = open_index(folder).places
+    built = index_descriptors(unit(40, 8, 0), photos_at(SPOTS + 9_000), places, tmp_path / "far")
+    assert (built.labels == -1).all()
+    exact = impostor_similarity(built.descriptors, built.photos.positions)
+    np.testing.assert_allclose(built.impostors, exact, atol=1e-3)  # a sample of all is all

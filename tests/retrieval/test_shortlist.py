@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, add_photos, index_descriptors, remove_photos
-from evenplace.retrieval import impostors as impostors_room
-from evenplace.retrieval.impostors import impostor_similarity, impostors_at_scale
+from evenplace.retrieval.impostors import impostor_similarity, impostor_terms
 from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]
@@ -78,12 +77,16 @@ def test_they_agree_after_updates(index: Index) -> None:
     assert not set(found.shortlist[0]) & set(np.flatnonzero(updated.sizes == 0))
 
 
-def test_the_impostor_term_at_scale_is_close_to_all_pairs(index: Index) -> None:
+def test_the_impostor_term_at_scale_is_close_to_all_pairs(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only look-alike places are compared, so it is a little too small and ranks alike."""
     exact = impostor_similarity(index.descriptors, index.photos.positions)
-    blocks = impostors_at_scale(
-        index.descriptors, index.photos.positions, index.starts, index.prototypes, index.coarse
-    )
+    monkeypatch.setattr("evenplace.retrieval.impostors.EXACT", 100)
+    blocks = impostor_terms(
+        index.descriptors, index.photos.positions, index.starts, index.prototypes, index.coarse,
+        np.arange(len(index.places)), np.empty(0, np.int64),
+    )  # fmt: skip
     found = np.concatenate(list(blocks))
     assert len(found) == len(index)
     assert (found <= exact + 1e-3).all()
@@ -94,9 +97,8 @@ def test_the_impostor_term_at_scale_is_close_to_all_pairs(index: Index) -> None:
 def test_large_indexes_take_the_impostor_term_at_scale(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenplace.retrieval.build.EXACT", 100)
+    monkeypatch.setattr("evenplace.retrieval.impostors.EXACT", 100)
     again = index_descriptors(
         index.vectors(np.arange(len(index))), index.photos, index.places, tmp_path / "again"
     )
-    assert impostors_room.EXACT == 20_000
     assert 0 < np.abs(again.impostors - index.impostors).mean() < 0.12

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from evenplace.retrieval import (
     Index,
     Search,
     add_photos,
-    compact_index,
     index_descriptors,
     open_index,
     remove_photos,
@@ -90,22 +90,64 @@ def test_an_updated_index_answers_like_one_built_from_scratch(
     assert len(updated) == len(scratch) == 120 + 60 - len(gone)
     expected = answers(scratch, shortlist=10_000, **settings)
     assert answers(updated, shortlist=10_000, **settings) == expected
-    compacted = compact_index(folder)
-    assert compacted.delta is None
-    assert answers(compacted, shortlist=10_000, **settings) == expected
 
 
-def test_compacting_gives_the_files_of_a_fresh_index(folder: Path, tmp_path: Path) -> None:
+def test_an_update_gives_the_files_of_a_fresh_index(folder: Path, tmp_path: Path) -> None:
     more = drawn(60, 2)
-    add_photos(folder, *more)
-    compacted = compact_index(folder)
+    updated = add_photos(folder, *more)
     scratch = rebuilt([drawn(120, 1), more], set(), tmp_path / "scratch")
-    order = np.argsort(compacted.photos.paths)
-    other = np.argsort(scratch.photos.paths)
-    np.testing.assert_allclose(compacted.descriptors[order], scratch.descriptors[other], atol=1e-3)
-    np.testing.assert_array_equal(compacted.labels[order], scratch.labels[other])
-    np.testing.assert_allclose(compacted.prototypes, scratch.prototypes, atol=1e-3)
-    np.testing.assert_allclose(compacted.impostors[order], scratch.impostors[other], atol=2e-3)
+    assert updated.photos.paths == scratch.photos.paths
+    np.testing.assert_array_equal(updated.descriptors, scratch.descriptors)
+    np.testing.assert_array_equal(updated.starts, scratch.starts)
+    np.testing.assert_array_equal(updated.labels, scratch.labels)
+    np.testing.assert_array_equal(updated.places.ids, scratch.places.ids)
+    np.testing.assert_allclose(updated.prototypes, scratch.prototypes, atol=1e-3)
+    renewed = np.isin(updated.labels, updated.places.locate(more[1]))
+    np.testing.assert_allclose(updated.impostors[renewed], scratch.impostors[renewed], atol=2e-3)
+
+
+def test_an_update_shares_the_rows_that_stay(folder: Path) -> None:
+    before = open_index(folder)
+    first = before.manifest.named("rows-descriptors.npy")
+    more = add_photos(folder, *drawn(10, 2))
+    assert more.manifest.named("rows-descriptors.npy") == [*first, "000002/rows-descriptors.npy"]
+    assert more.descriptors.lengths.tolist() == [120, 10]
+    expected = np.concatenate([drawn(120, 1)[0], drawn(10, 2)[0]]).astype(np.float16)
+    names = [*drawn(120, 1)[1].paths, *drawn(10, 2)[1].paths]
+    order = [names.index(path) for path in more.photos.paths]
+    np.testing.assert_array_equal(more.descriptors, expected[order])
+
+
+def test_many_updates_leave_few_segments_and_little_that_is_gone(folder: Path) -> None:
+    kept = {f"1-{number}.jpg" for number in range(120)}
+    for seed in range(100, 112):
+        vectors, photos = drawn(20, seed)
+        index = add_photos(folder, vectors, photos)
+        index = remove_photos(folder, photos.paths[:10])
+        kept |= set(photos.paths[10:])
+        assert index.descriptors.lengths.sum() <= 2 * len(index)
+        assert len(index.descriptors.lengths) <= 5
+    assert set(index.photos.paths) == kept
+    assert len(index) == len(kept) == 240
+    here = {path.parent.name + "/" + path.name for path in folder.glob("*/*")}
+    assert here == set(index.manifest.files), "nothing is left that no manifest names"
+    verify_index(folder)
+
+
+def test_what_else_is_kept_of_a_photo_follows_it(folder: Path, tmp_path: Path) -> None:
+    vectors, photos = drawn(30, 1)
+    marks = np.arange(60, dtype=np.uint8).reshape(30, 2)
+    index_descriptors(
+        vectors, photos, Grid(20).partition(photos), tmp_path / "e", extra={"marks": marks}
+    )
+    more, others = drawn(5, 2)
+    add_photos(tmp_path / "e", more, others, extra={"marks": np.full((5, 2), 200, np.uint8)})
+    index = remove_photos(tmp_path / "e", ["1-3.jpg"])
+    for path, mark in zip(index.photos.paths, index.columns["marks"][:], strict=True):
+        number = int(path[2:-4])
+        assert mark.tolist() == ([2 * number, 2 * number + 1] if path[0] == "1" else [200, 200])
+    with pytest.raises(IndexFileError, match="keeps descriptors, marks of each photo"):
+        add_photos(tmp_path / "e", *drawn(3, 4))
 
 
 def test_a_new_cell_is_a_place_at_once(folder: Path) -> None:
@@ -139,13 +181,50 @@ def test_readers_keep_their_generation(folder: Path) -> None:
     before = reader.search(queries(), 8)
     add_photos(folder, *drawn(60, 2))
     remove_photos(folder, [f"1-{i}.jpg" for i in range(50)])
-    compact_index(folder)
     after = reader.search(queries(), 8)
     np.testing.assert_array_equal(before.rows, after.rows)
     newer = reader.reopen()
     assert newer is not reader
     assert len(newer.index) == 130
     assert newer.reopen() is newer
+
+
+def test_a_rule_may_be_chosen_for_an_index_that_was_replaced(folder: Path, tmp_path: Path) -> None:
+    vectors, photos = drawn(120, 1)
+    places = Grid(20).partition(photos)
+    index = index_descriptors(vectors, photos, places, tmp_path / "s", spectra=["paper"])
+    expected = answers(index, rerank="cfd")
+    remove_photos(tmp_path / "s", photos.paths[:100])
+    remove_photos(tmp_path / "s", photos.paths[100:119])
+    assert answers(index, rerank="cfd") == expected
+
+
+def test_opening_and_verifying_beside_a_writer_never_fails(folder: Path) -> None:
+    """A reader takes one generation whole, or the next."""
+    stop, seen, wrong = threading.Event(), set(), []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                index = open_index(folder)
+                seen.add(verify_index(folder).generation)
+                assert len(index) == len(index.impostors) == len(index.descriptors)
+                assert index.starts[-1] <= len(index)
+            except Exception as error:
+                wrong.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for seed in range(200, 215):
+        vectors, photos = drawn(10, seed)
+        add_photos(folder, vectors, photos)
+        remove_photos(folder, photos.paths)
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert len(seen) > 5
 
 
 def test_a_reopened_engine_does_not_change_the_rule_of_the_old_one(folder: Path) -> None:
@@ -199,13 +278,11 @@ def _update_for_ever(folder: str, ready: str) -> None:
     for seed in range(10, 10_000):
         vectors, photos = drawn(40, seed)
         add_photos(folder, vectors, photos)
-        if seed % 3 == 0:
-            compact_index(folder)
         remove_photos(folder, photos.paths)
 
 
 def test_a_killed_writer_leaves_the_last_good_index(folder: Path, tmp_path: Path) -> None:
-    """kill -9 at twelve moments of updates and compactions."""
+    """kill -9 at twelve moments of updates."""
     context = multiprocessing.get_context("fork")
     for moment in range(12):
         ready = tmp_path / f"ready-{moment}"
@@ -293,7 +370,7 @@ def test_no_space_left_is_a_sentence(folder: Path) -> None:
     assert "Traceback" not in said.stderr
     verify_index(folder)
     assert len(open_index(folder)) == 120
-    assert not list(folder.glob("delta-*"))
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == ["000001"]
 
 
 def test_a_read_only_disk_is_read_and_not_written(

@@ -99,7 +99,7 @@ def add(
         photos = read_photos(database, layout)
         grown, skipped = add_to_run(run, photos, replace=replace, announce=announce)
     print_skipped(skipped)
-    _say(run, grown, f"fold updates in now and then: evenplace index compact {run}")
+    _say(run, grown)
 
 
 def remove(
@@ -111,16 +111,6 @@ def remove(
     from evenplace.run.folder import run_indexes
 
     _say(run, [remove_photos(folder, paths) for folder in run_indexes(run)][-1])
-
-
-def compact(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
-) -> None:
-    """Fold what was added and removed into the bulk of the index."""
-    from evenplace.retrieval import compact_index
-    from evenplace.run.folder import run_indexes
-
-    _say(run, [compact_index(folder) for folder in run_indexes(run)][-1])
 
 
 def verify(

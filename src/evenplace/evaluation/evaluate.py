@@ -4,6 +4,7 @@ Q queries · k hits · n shortlisted places
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ from evenplace.evaluation.conditions import find_conditions
 from evenplace.evaluation.predictions import Predictions, find_spots
 from evenplace.evaluation.ranking import RANKS, first_right
 from evenplace.evaluation.scores import Scores, summarise
-from evenplace.evaluation.sources import find_sources
+from evenplace.evaluation.sources import find_sources, refuse
 from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
 from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Hits, Search
+from evenplace.retrieval.hits import join_hits
 from evenplace.training.cache import describe_cached
 
 Rows = NDArray[np.int64]
@@ -74,24 +76,61 @@ def score(
     timed: int = 0,
 ) -> Scores:
     """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
-    hits = engine.search(descriptors, max(RANKS))
+    asked = ask(engine, queries, descriptors, truth)
     predictions = predict(
         engine,
         queries,
-        hits,
+        asked.hits,
         truth,
         guesses=engine.best_places(descriptors, max(RANKS)),
-        sources=find_sources(engine, descriptors, hits),
+        in_pool=asked.in_pool,
+        sources=asked.sources,
     )
-    latency = time_stages(engine, queries.paths, timed) or latencies(hits.elapsed_ms)
+    latency = time_stages(engine, queries.paths, timed) or latencies(asked.hits.elapsed_ms)
     cost = measure_cost(
         engine,
         answerable=int((predictions.positives > 0).sum()),
         skipped=len(queries.skipped),
-        pool_size=float(np.mean([len(rows) for rows in hits.pools])),
+        pool_size=float(asked.pool_sizes.mean()),
         latency=latency,
     )
     return summarise(name, predictions, engine.index.places, cost, truth, queries.skipped)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Answers, and what only the candidates tell, which were not kept."""
+
+    hits: Hits
+    in_pool: NDArray[np.bool_]  # (Q,) whether a match was among the candidates
+    pool_sizes: Rows  # (Q,)
+    sources: dict[str, Floats]  # (Q,) confidence by each source
+
+
+def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> Asked:
+    """Ask every query, a few at a time; candidates are judged and forgotten.
+
+    An exact search compares the whole database, so every match is among its candidates.
+    """
+    hits, found, sizes, sources = [], [], [], []
+    database = engine.index.photos
+    for batch in engine.batches(descriptors, max(RANKS)):
+        pools = batch.pools
+        right = truth.right(queries, database, batch.first + pools.of, pools.rows)
+        found.append(np.bincount(pools.of[right], minlength=len(pools)) > 0)
+        sizes.append(pools.sizes)
+        sources.append(find_sources(engine, batch))
+        hits.append(batch.hits)
+    in_pool, pool_sizes = np.concatenate(found), np.concatenate(sizes)
+    if engine.exact:
+        in_pool = truth.positives(queries, database).counts > 0
+        pool_sizes = np.full(len(queries), len(database))
+    return Asked(
+        hits=join_hits(hits),
+        in_pool=in_pool,
+        pool_sizes=pool_sizes,
+        sources={n: refuse(np.concatenate([part[n] for part in sources])) for n in sources[0]},
+    )
 
 
 def predict(
@@ -101,6 +140,7 @@ def predict(
     truth: Truth,
     *,
     guesses: Rows | None = None,
+    in_pool: NDArray[np.bool_],
     sources: Mapping[str, Floats] | None = None,
 ) -> Predictions:
     """Judge every hit: which are right, where the query belongs, under which conditions.
@@ -111,8 +151,11 @@ def predict(
     right = _right(truth, queries, database, hits.rows)
     positives = truth.positives(queries, database)
     places, tiers = query_places(engine, queries, truth.radius)
-    names = np.array([*database.paths, ""], dtype=object)  # row -1 finds ""
-    spots = np.concatenate([engine.positions, [[np.nan, np.nan]]])[hits.rows]  # (Q, k, 2)
+    there = hits.rows >= 0
+    names = np.full(hits.rows.shape, "", dtype=object)
+    names[there] = engine.index.paths(hits.rows[there])
+    spots = np.full((*hits.rows.shape, 2), np.nan)
+    spots[there] = engine.index.spots(hits.rows[there])  # (Q, k, 2)
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
@@ -126,10 +169,10 @@ def predict(
         first_centre=_first_centre(
             engine, queries, hits.shortlist if guesses is None else guesses, truth.radius
         ),
-        in_pool=_any_right(truth, queries, database, hits.pools),
+        in_pool=in_pool,
         confidence=hits.confidence,
         estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
-        hit_paths=names[hits.rows],
+        hit_paths=names,
         hit_positions=spots,
         hit_zones=np.append(database.zone, 0).astype(np.int8)[hits.rows],
         hit_distances=hits.distances,
@@ -180,17 +223,6 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, 
 def _right(truth: Truth, queries: Photos, database: Photos, rows: Rows) -> NDArray[np.bool_]:
     asked = np.repeat(np.arange(len(rows)), rows.shape[1])
     return truth.right(queries, database, asked, rows.ravel()).reshape(rows.shape)
-
-
-def _any_right(
-    truth: Truth, queries: Photos, database: Photos, pools: tuple[Rows, ...]
-) -> NDArray[np.bool_]:
-    """Whether each query's pool holds a match at all.  (Q,)."""
-    if not len(pools):
-        return np.zeros(0, bool)
-    asked = np.repeat(np.arange(len(pools)), [len(rows) for rows in pools])
-    right = truth.right(queries, database, asked, np.concatenate(pools))
-    return np.bincount(asked[right], minlength=len(pools)) > 0
 
 
 def _first_centre(engine: Search, queries: Photos, guesses: Rows, radius: float) -> Rows:

@@ -6,6 +6,7 @@
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class Diversity:
     spread: Floats  # (C,)
 
 
-def measure_diversity(descriptors: NDArray[np.floating], places: Places) -> Diversity:
+def measure_diversity(descriptors: Any, places: Places) -> Diversity:
     """Compare the photos of each place with each other: (N, D) -> (C,) mean and spread.
 
     A place with more than 64 photos is judged by 64 of them, evenly spaced.

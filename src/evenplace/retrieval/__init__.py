@@ -3,14 +3,15 @@
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.asking import Asked, ask_photos
 from evenplace.retrieval.build import build_index, index_descriptors
-from evenplace.retrieval.engine import Search
+from evenplace.retrieval.engine import Batch, Search
 from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
-from evenplace.retrieval.layout import Index, open_index, verify_index
-from evenplace.retrieval.update import add_photos, compact_index, remove_photos, replace_photos
+from evenplace.retrieval.index import Index, open_index, verify_index
+from evenplace.retrieval.update import add_photos, remove_photos, replace_photos
 
 __all__ = [
     "Answer",
     "Asked",
+    "Batch",
     "Ellipse",
     "Hit",
     "Hits",
@@ -21,7 +22,6 @@ __all__ = [
     "add_photos",
     "ask_photos",
     "build_index",
-    "compact_index",
     "index_descriptors",
     "open_index",
     "remove_photos",

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.confidence import RADIUS
 from evenplace.retrieval.hits import Answer, Hit, Hits, PlaceGuess
-from evenplace.retrieval.layout import Index
-from evenplace.retrieval.pools import Pools
+from evenplace.retrieval.index import Index
 
 
 def masses(

@@ -43,5 +43,5 @@ def ask_photos(
             rows.append(row)
         if progress:
             progress(len(rows) + len(skipped), len(paths))
-    found = join_hits(parts, k, engine.shortlist)
+    found = join_hits(parts)
     return Asked(found, np.array(rows, dtype=np.int64), tuple(skipped))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.retrieval.hits import Ellipse, Hits, Position
-from evenplace.retrieval.layout import Index
+from evenplace.retrieval.index import Index
 
 Floats = NDArray[np.float32]
 KINDS = ("flat", "ivf", "hnsw")
@@ -41,15 +41,14 @@ class FaissSearch:
         distances = np.sqrt(np.maximum(np.where(rows < 0, np.inf, squares), 0))
         nothing = np.empty((len(rows), 0))
         return Hits(
-            rows,
-            distances.astype(np.float32),
-            nothing.astype(np.int64),
-            -distances[:, 0].astype(np.float32),
-            tuple(found[found >= 0] for found in rows),
-            {"rank": np.full(len(rows), spent)},
-            nothing.astype(np.float32),
-            (_NOWHERE,) * len(rows),
-            np.where(rows < 0, np.nan, 1 - squares / 2).astype(np.float32),
+            rows=rows,
+            distances=distances.astype(np.float32),
+            cosines=np.where(rows < 0, np.nan, 1 - squares / 2).astype(np.float32),
+            shortlist=nothing.astype(np.int64),
+            posterior=nothing.astype(np.float32),
+            confidence=-distances[:, 0].astype(np.float32),
+            positions=(_NOWHERE,) * len(rows),
+            elapsed_ms={"rank": np.full(len(rows), spent)},
         )
 
 

@@ -1,17 +1,20 @@
 """The photos of shortlisted places as the pools of a batch of queries.
 
-Q queries · D descriptor · n shortlisted places · T candidates of a batch · C' reachable places
+Q queries · D descriptor · n shortlisted places · T candidates of a batch
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.coarse import Found
-from evenplace.retrieval.pools import Pools
 from evenplace.retrieval.shortlist import Shortlist, cells_around
-from evenplace.retrieval.stores import EmbeddedStore, Store
+from evenplace.retrieval.stores import Nearest, Store
 
 Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
 
 
 def collect(
@@ -35,31 +38,48 @@ def collect(
             extra = scale * shortlist.scores(sought[query], more) - found.log_total[query]
             asked[query] = np.append(own, more)
             likely[query] = np.append(likely[query], extra)
+    return _pools(store, ranked, asked, likely)
+
+
+def collect_around(
+    shortlist: Shortlist,
+    store: Store,
+    sought: Floats,
+    ranked: Floats,
+    found: Found,
+    nearest: Nearest,
+) -> Pools:
+    """The same around the photos most like each query, wherever they are.
+
+    All photos of the places those are of, since some rules rank places; and those in no place,
+    which count as less likely than every place of the pool.
+    """
+    index = shortlist.index
+    labels = index.places_of(nearest.rows)  # (Q, k)
+    there = nearest.rows >= 0
+    asked = [np.unique(own[(own >= 0) & seen]) for own, seen in zip(labels, there, strict=True)]
+    likely = [
+        index.scale * shortlist.scores(sought[q], own) - found.log_total[q]
+        for q, own in enumerate(asked)
+    ]
+    pools = _pools(store, ranked, asked, likely)
+    query, column = np.nonzero(there & (labels < 0))
+    if not len(query):
+        return pools
+    least = np.array([own.min(initial=0) for own in likely], np.float32)
+    rows, cosines = nearest.rows[query, column], nearest.cosines[query, column]
+    return pools.beside(query, rows, cosines, least[query])
+
+
+def _pools(
+    store: Store, ranked: Floats, asked: Sequence[Rows], likely: Sequence[NDArray[np.floating]]
+) -> Pools:
     held = store.candidates(ranked, asked)
     return Pools(
-        held.rows,
-        np.concatenate(asked)[held.of],
-        held.cosines,
-        np.concatenate(likely)[held.of].astype(np.float32),
-        ranked,
-        held.cuts,
-    )
-
-
-def everything(shortlist: Shortlist, store: EmbeddedStore, sought: Floats, ranked: Floats) -> Pools:
-    """The whole database as every query's pool."""
-    index, reachable = shortlist.index, shortlist.reachable
-    count, queries = len(index), len(sought)
-    logits = index.scale * (sought @ index.prototypes[reachable].T)  # (Q, C')
-    total = np.logaddexp.reduce(logits, axis=1) if logits.size else np.zeros(queries)
-    least = logits.min(axis=1, initial=0) - total  # of photos in no place
-    likely = np.repeat(least[:, None], len(index.places) + 1, axis=1)
-    likely[:, reachable] = logits - total[:, None]
-    return Pools(
-        np.tile(np.arange(count), queries),
-        np.tile(index.labels, queries),
-        store.all_cosines(ranked).ravel(),
-        likely[:, index.labels].ravel().astype(np.float32),
-        ranked,
-        np.arange(queries + 1) * count,
+        rows=held.rows,
+        places=np.concatenate(asked)[held.of],
+        cosines=held.cosines,
+        log_posterior=np.concatenate(likely)[held.of].astype(np.float32),
+        queries=ranked,
+        cuts=held.cuts,
     )

@@ -4,9 +4,9 @@ Q queries · C places · D descriptor · P candidates · T candidates of a batch
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,11 @@ from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import explain, least_confidence, masses
 from evenplace.retrieval.calibration import Calibration
-from evenplace.retrieval.collect import collect, everything
+from evenplace.retrieval.candidates import Pools, Rankings
+from evenplace.retrieval.collect import collect, collect_around
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
 from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits
-from evenplace.retrieval.layout import Index, open_index
+from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import Manifest
 from evenplace.retrieval.pairing import (
     check_models,
@@ -28,28 +29,40 @@ from evenplace.retrieval.pairing import (
     check_same_photos,
     split_queries,
 )
-from evenplace.retrieval.pools import Pools, Rankings
 from evenplace.retrieval.position import fuse_positions
 from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
 from evenplace.retrieval.shortlist import Shortlist
-from evenplace.retrieval.stores import EmbeddedStore, Store
+from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 _BATCH = 64  # queries answered together
-_EXACT_BATCH = 8  # with the whole database for a pool
+_SCAN = 1024  # queries compared with the whole database in one pass over it
+_ALIKE = 256  # photos most like a query whose places an exact search ranks
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some queries, all that was looked at to answer them, and the answers."""
+
+    first: int  # number of the first query
+    pools: Pools
+    rankings: Rankings
+    spots: NDArray[np.float64]  # (T, 2) where the candidates are
+    hits: Hits
 
 
 class Search:
     """An index opened for questions; several threads may ask at once.
 
     shortlist: places the classifier keeps; all of them when there are fewer.  neighbours: also
-    take the cells within so many metres of the winner.  exact: rank the whole database instead,
-    photos outside every place included.  approximate: find the shortlist by the codes of the
-    prototypes where the index has them.  facing: an answer must also look the query's way, so only
-    candidates that do count towards its confidence.  Without a describer it answers descriptors.
-    min_precision: abstain from answers less sure than the calibration asks for that share of
-    right ones.  store: who compares descriptors, the index's own files unless told.
+    take the cells within so many metres of the winner.  exact: compare the whole database instead
+    and rank the places of the 256 photos most like the query; photos in no place are found too.
+    approximate: find the shortlist by the codes of the prototypes where the index has them.
+    facing: an answer must also look the query's way, so only candidates that do count towards its
+    confidence.  Without a describer it answers descriptors.  min_precision: abstain from answers
+    less sure than the calibration asks for that share of right ones.  store: who compares
+    descriptors, the index's own files unless told.
     ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
     query is then both descriptors side by side, as a `Describer` of two networks makes them.
     """
@@ -106,11 +119,6 @@ class Search:
         self.shortlist = min(shortlist, len(self.places.reachable))
         self.embedded = EmbeddedStore(self.ranking)
         self.store: Store = store or self.embedded
-
-    @cached_property
-    def positions(self) -> NDArray[np.float64]:
-        """East and north of every photo of the index.  (N, 2)."""
-        return self.index.photos.positions
 
     @cached_property
     def headings(self) -> Floats:
@@ -214,20 +222,44 @@ class Search:
 
         descriptors: (Q, D) unit.  without: for each query, rows of the index it must not see.
         """
+        parts = []
+        for batch in self.batches(descriptors, k, without=without):
+            parts.append(batch.hits)
+            if progress:
+                progress(batch.first + len(batch.hits), len(descriptors))
+        if not parts:
+            return join_hits([self._nothing(k)])
+        return join_hits(parts)
+
+    def batches(
+        self, descriptors: Floats, k: int = 20, *, without: Sequence[Rows] | None = None
+    ) -> Iterator[Batch]:
+        """The same a few queries at a time, with the candidates they were chosen from."""
         queries = self._checked(descriptors, k)
         if without is not None and len(without) != len(queries):
             raise SettingError(
                 f"without= hides rows of {len(without)} queries, {len(queries)} are asked; "
                 "give an array of rows for each"
             )
-        parts = []
-        step = _EXACT_BATCH if self.exact else _BATCH
+        step = _SCAN if self.exact else _BATCH
         for first in range(0, len(queries), step):
-            chosen = slice(first, first + step)
-            parts.append(self._search(queries[chosen], k, without[chosen] if without else None))
-            if progress:
-                progress(min(first + step, len(queries)), len(queries))
-        return join_hits(parts, k, self.shortlist)
+            part = slice(first, min(first + step, len(queries)))
+            hidden = None if without is None else without[part]
+            began, nearest = time.perf_counter(), None
+            if self.exact:
+                ranked = self.split(queries[part])[1]
+                nearest = self.store.nearest(ranked, max(_ALIKE, k), hidden)
+            scan_ms = (time.perf_counter() - began) * 1e3 / (part.stop - first)
+            for at in range(0, part.stop - first, _BATCH):
+                own = slice(at, at + _BATCH)
+                yield self._batch(
+                    queries[part][own],
+                    k,
+                    first=first + at,
+                    hidden=None if hidden is None else hidden[own],
+                    nearest=None if nearest is None else nearest[own],
+                    scan_ms=scan_ms,
+                )
 
     def best_places(self, descriptors: Floats, n: int) -> Rows:
         """The n best places of each query, whatever the shortlist keeps.  (Q, D) -> (Q, n)."""
@@ -239,17 +271,27 @@ class Search:
         """What finds the places and what ranks the photos; the same without `ranked_by`."""
         return split_queries(descriptors, self.index, self.ranking)
 
-    def _search(self, queries: Floats, k: int, without: Sequence[Rows] | None) -> Hits:
+    def _batch(
+        self,
+        queries: Floats,
+        k: int,
+        *,
+        first: int,
+        hidden: Sequence[Rows] | None,
+        nearest: Nearest | None,
+        scan_ms: float,
+    ) -> Batch:
+        """Shortlist → candidates → ranking → confidence → hits."""
         clock = [time.perf_counter()]
         sought, ranked = self.split(queries)
         found = self.places.find(sought)
         clock.append(time.perf_counter())
-        if self.exact:
-            pools = everything(self.places, self.embedded, sought, ranked)
-        else:
+        if nearest is None:
             pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
-        if without is not None:
-            unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(without)]
+        else:
+            pools = collect_around(self.places, self.store, sought, ranked, found, nearest)
+        if hidden is not None:
+            unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(hidden)]
             pools = pools.without(np.concatenate(unseen))
         clock.append(time.perf_counter())
         rankings = self._rank(pools)
@@ -258,19 +300,36 @@ class Search:
         positions = fuse_positions(pools, spots, best)
         confidence = self._confidence(pools, rankings, spots, best)
         clock.append(time.perf_counter())
-        spent = np.diff(clock) * 1e3 / len(queries)
-        stages = dict(zip(STAGES[1:], spent, strict=True))
-        rows, distances, cosines = rankings.best(pools, k)
+        spent = np.diff(clock) * 1e3 / len(queries) + [0, scan_ms, 0]
+        top = rankings.best(pools, k)
+        hits = Hits(
+            rows=top.rows,
+            distances=top.distances,
+            cosines=top.cosines,
+            shortlist=found.places,
+            posterior=np.exp(self.index.scale * found.scores - found.log_total[:, None]),
+            confidence=confidence,
+            positions=tuple(positions),
+            elapsed_ms={
+                stage: np.full(len(queries), value)
+                for stage, value in zip(STAGES[1:], spent, strict=True)
+            },
+        )
+        return Batch(first=first, pools=pools, rankings=rankings, spots=spots, hits=hits)
+
+    def _nothing(self, k: int) -> Hits:
+        """The answers to no queries."""
+        none = np.empty((0, k), np.float32)
+        places = np.empty((0, self.shortlist), np.float32)
         return Hits(
-            rows,
-            distances,
-            found.places,
-            confidence,
-            tuple(pools.rows[a:b] for a, b in zip(pools.cuts, pools.cuts[1:], strict=False)),
-            {stage: np.full(len(queries), value) for stage, value in stages.items()},
-            np.exp(self.index.scale * found.scores - found.log_total[:, None]),
-            tuple(positions),
-            cosines,
+            rows=none.astype(np.int64),
+            distances=none,
+            cosines=none,
+            shortlist=places.astype(np.int64),
+            posterior=places,
+            confidence=np.empty(0, np.float32),
+            positions=(),
+            elapsed_ms={},
         )
 
     def _rank(self, pools: Pools) -> Rankings:

@@ -3,7 +3,9 @@
 Q queries · k hits · n shortlisted places
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +32,12 @@ class Hits:
 
     rows: NDArray[np.int64]  # (Q, k) rows of the index
     distances: NDArray[np.float32]  # (Q, k) inf where there is no hit
-    shortlist: NDArray[np.int64]  # (Q, n) places, best first
-    confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
-    pools: tuple[NDArray[np.int64], ...]  # rows of each query's candidates
-    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
-    posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
-    positions: tuple["Position", ...]  # where each query was taken
     cosines: NDArray[np.float32]  # (Q, k) of the descriptors, nan where there is no hit
+    shortlist: NDArray[np.int64]  # (Q, n) places, best first
+    posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
+    confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
+    positions: tuple["Position", ...]  # where each query was taken
+    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,23 +85,20 @@ class Answer:
     elapsed_ms: dict[str, float]  # a stage
 
 
-def join_hits(parts: list[Hits], k: int, n: int) -> Hits:
-    """Batches of answers as one."""
-    if not parts:
-        return Hits(
-            np.empty((0, k), np.int64), np.empty((0, k), np.float32), np.empty((0, n), np.int64),
-            np.empty(0, np.float32), (), {}, np.empty((0, n), np.float32), (),
-            np.empty((0, k), np.float32),
-        )  # fmt: skip
-    stages = [stage for stage in STAGES if stage in parts[0].elapsed_ms]
+def join_hits(parts: Sequence[Hits]) -> Hits:
+    """Batches of answers as one; at least one batch."""
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    stages = [stage for stage in STAGES if all(stage in part.elapsed_ms for part in parts)]
     return Hits(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.distances for part in parts]),
-        np.concatenate([part.shortlist for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        tuple(pool for part in parts for pool in part.pools),
-        {stage: np.concatenate([part.elapsed_ms[stage] for part in parts]) for stage in stages},
-        np.concatenate([part.posterior for part in parts]),
-        tuple(position for part in parts for position in part.positions),
-        np.concatenate([part.cosines for part in parts]),
+        rows=joined("rows"),
+        distances=joined("distances"),
+        cosines=joined("cosines"),
+        shortlist=joined("shortlist"),
+        posterior=joined("posterior"),
+        confidence=joined("confidence"),
+        positions=tuple(position for part in parts for position in part.positions),
+        elapsed_ms={s: np.concatenate([part.elapsed_ms[s] for part in parts]) for s in stages},
     )

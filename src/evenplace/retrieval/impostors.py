@@ -9,7 +9,7 @@ N photos · C places · D descriptor · m look-alike places
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,112 +17,95 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.column import ranges
 from evenplace.retrieval.tuning import exact_pass, multiplied
-
-if TYPE_CHECKING:
-    from evenplace.retrieval.layout import Index
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048
-_FEW = 128  # photos that come later and share their look-alikes
 _TILE, _TILES = 16, 128  # photos of one place compared at once, and such tiles
 _PROBES = 8  # lists of places that are looked through
 _PLACES, _PHOTOS = 10, 3  # look-alike places of a place, and photos read of each
 
 
 def impostor_similarity(
-    descriptors: NDArray[Any],
+    descriptors: Any,
     positions: NDArray[np.float64],
+    rows: Rows | None = None,
     *,
     neighbours: int = NEIGHBOURS,
     apart: float = APART,
 ) -> Floats:
-    """r of each photo against all others.
+    """r of some photos, or of each, against all others.
 
     A photo with fewer look-alikes far away averages those it has; with none, r = 0.
-    descriptors: (N, D) unit, positions: (N, 2) metres -> (N,).
+    descriptors: (N, D) unit, positions: (N, 2) metres -> (rows,).
     """
     vectors = torch.from_numpy(np.asarray(descriptors, np.float32))
     spots = torch.from_numpy(positions)
+    chosen = torch.arange(len(vectors)) if rows is None else torch.from_numpy(rows)
     parts = [
-        _similarity(
-            vectors[b : b + _BLOCK], spots[b : b + _BLOCK], vectors, spots, neighbours, apart
-        )
-        for b in range(0, len(vectors), _BLOCK)
+        _similarity(vectors[part], spots[part], vectors, spots, neighbours, apart)
+        for part in torch.split(chosen, _BLOCK)
     ]
     return torch.cat(parts).numpy() if parts else np.empty(0, np.float32)
 
 
-def impostors_at_scale(
-    descriptors: NDArray[Any],
+def impostor_terms(
+    descriptors: Any,
     positions: NDArray[np.float64],
     starts: Rows,
     prototypes: Floats,
     coarse: Coarse | None,
+    places: Rows,
+    loose: Rows,
 ) -> Iterator[Floats]:
-    """r against photos of the places that look alike, block by block in the order of the rows.
+    """r of the photos of some places, place by place, and of some in no place, block by block.
 
-    A place is compared with 3 photos of each of the 10 places that look most like it and lie
-    elsewhere.  What that misses makes r too small, by little: the tests and the benchmark have
-    figures.  All pairs of 2.8 million photos would be 6e15 products.
+    Up to 20,000 photos against all others.  Of more, a place is compared with 3 photos of each of
+    the 10 places that look most like it and lie elsewhere; what that misses makes r too small, by
+    little: the tests and the benchmark have figures.  All pairs of 2.8 million photos would be
+    6e15 products.
     """
+    if len(descriptors) <= EXACT:
+        rows = np.concatenate([ranges(starts[places], starts[places + 1])[0], loose])
+        yield impostor_similarity(descriptors, positions, rows)
+        return
+    yield from _against_look_alikes(descriptors, positions, starts, prototypes, coarse, places)
+    sample = np.unique(np.linspace(0, len(descriptors) - 1, _BLOCK).astype(np.int64))
+    theirs = torch.from_numpy(descriptors[sample]).float(), torch.from_numpy(positions[sample])
+    for at in range(0, len(loose), _BLOCK):  # photos in no place: against an even sample of all
+        rows = loose[at : at + _BLOCK]
+        mine = torch.from_numpy(descriptors[rows]).float(), torch.from_numpy(positions[rows])
+        yield _similarity(*mine, *theirs, NEIGHBOURS, APART).numpy()
+
+
+def _against_look_alikes(
+    descriptors: Any,
+    positions: NDArray[np.float64],
+    starts: Rows,
+    prototypes: Floats,
+    coarse: Coarse | None,
+    places: Rows,
+) -> Iterator[Floats]:
     held = np.flatnonzero(np.diff(starts))
+    asked = np.flatnonzero(np.isin(held, places))
+    if not len(asked):
+        return
     centres = np.add.reduceat(positions[: starts[-1]], starts[held]) / np.diff(starts)[held, None]
-    alike = _look_alikes(prototypes, held, centres, coarse)  # (places, m)
-    sizes = np.diff(starts)[held]
-    tiles = -(-sizes // _TILE)
-    whose = np.repeat(np.arange(len(held)), tiles)  # place of each tile
-    first = starts[held][whose] + _TILE * (
-        np.arange(len(whose)) - (np.cumsum(tiles) - tiles)[whose]
-    )
-    ends = starts[held + 1][whose]
+    alike = _look_alikes(prototypes, held, asked, centres, coarse)  # (asked, m)
+    tiles = -(-np.diff(starts)[held[asked]] // _TILE)
+    whose = np.repeat(np.arange(len(asked)), tiles)  # which of the asked each tile is of
+    before = (np.cumsum(tiles) - tiles)[whose]
+    first = starts[held[asked]][whose] + _TILE * (np.arange(len(whose)) - before)
+    last = np.minimum(first + _TILE, starts[held[asked] + 1][whose])
     spots = torch.from_numpy((positions - positions[0]).astype(np.float32))
     for at in range(0, len(whose), _TILES):
         part = slice(at, at + _TILES)
         others = _some_photos(alike[whose[part]], starts)  # (tiles, others)
-        yield _compare_tiles(descriptors, spots, first[part], ends[part], others)
-    if starts[-1] < len(descriptors):  # photos in no place: against an even sample of all
-        sample = np.linspace(0, len(descriptors) - 1, min(len(descriptors), _BLOCK))
-        for row in range(int(starts[-1]), len(descriptors), _BLOCK):
-            rows = slice(row, min(row + _BLOCK, len(descriptors)))
-            yield _compare(descriptors, positions, rows, sample.astype(np.int64))
-
-
-def impostors_of(
-    descriptors: NDArray[Any], positions: NDArray[np.float64], index: "Index"
-) -> Floats:
-    """r of photos that come later, against photos of the bulk's look-alike places.  (M,)."""
-    base = index.base
-    held = np.flatnonzero(np.diff(base.starts))
-    found = np.zeros(len(descriptors), np.float32)
-    if not len(held):
-        return found
-    spots = base.photos.positions
-    for first in range(0, len(descriptors), _FEW):
-        asked = np.asarray(descriptors[first : first + _FEW], np.float32)
-        n = min(4 * _PLACES, len(held))
-        if index.coarse is not None:
-            alike = index.coarse.candidates(asked @ index.coarse.axes, n)
-        else:
-            alike = exact_pass(index.base_prototypes, held, asked, 1.0, n).places
-        others = np.unique(_some_photos(np.unique(alike)[None], base.starts))
-        mine = torch.from_numpy(asked), torch.from_numpy(positions[first : first + _FEW])
-        theirs = torch.from_numpy(base.descriptors[others]).float(), torch.from_numpy(spots[others])
-        found[first : first + _FEW] = _similarity(*mine, *theirs, NEIGHBOURS, APART).numpy()
-    return found
-
-
-def _compare(
-    descriptors: NDArray[Any], positions: NDArray[np.float64], rows: slice, others: Rows
-) -> Floats:
-    mine = torch.from_numpy(np.array(descriptors[rows])).float()
-    theirs = torch.from_numpy(descriptors[others]).float()
-    spots = torch.from_numpy(positions[rows]), torch.from_numpy(positions[others])
-    found: Floats = _similarity(mine, spots[0], theirs, spots[1], NEIGHBOURS, APART).numpy()
-    return found
+        yield _compare_tiles(descriptors, spots, first[part], last[part], others)
 
 
 def _similarity(
@@ -141,20 +124,20 @@ def _mean_of_best(cosines: Tensor, count: int) -> Tensor:
 
 
 def _compare_tiles(
-    descriptors: NDArray[Any], spots: Tensor, first: Rows, ends: Rows, others: Rows
+    descriptors: Any, spots: Tensor, first: Rows, last: Rows, others: Rows
 ) -> Floats:
     """r of runs of up to 16 rows, each run against its own others.  others: (tiles, others)."""
     others = np.sort(others, axis=1)
     again = np.diff(others, axis=1, prepend=-1) == 0  # places of few photos name them twice
-    rows = first[:, None] + np.arange(_TILE)  # (tiles, 16)
-    there = torch.from_numpy(rows < ends[:, None])
-    low, high = int(first[0]), min(int(ends[-1]), int(first[-1]) + _TILE)
-    own = torch.from_numpy(np.minimum(rows, high - 1))
-    halves, chosen = torch.from_numpy(descriptors), torch.from_numpy(others)
-    mine = halves[low:high].float()[own - low]  # (tiles, 16, D)
-    theirs = halves.index_select(0, chosen.ravel()).float().view(*others.shape, -1)
+    rows, of = ranges(first, last)
+    begins = np.searchsorted(of, np.arange(len(first)))
+    local = np.minimum(begins[:, None] + np.arange(_TILE), len(rows) - 1)  # (tiles, 16)
+    there = torch.from_numpy(np.arange(_TILE) < (last - first)[:, None])
+    mine = torch.from_numpy(descriptors[rows]).float()[torch.from_numpy(local)]  # (tiles, 16, D)
+    chosen = torch.from_numpy(others)
+    theirs = torch.from_numpy(descriptors[others.ravel()]).float().view(*others.shape, -1)
     cosines = torch.bmm(mine, theirs.transpose(1, 2))  # (tiles, 16, others)
-    gap = spots[own][:, :, None] - spots[chosen][:, None]
+    gap = spots[torch.from_numpy(rows[local])][:, :, None] - spots[chosen][:, None]
     hidden = (gap.square().sum(dim=3) <= APART**2) | torch.from_numpy(again)[:, None]
     best = _mean_of_best(cosines.masked_fill_(hidden, -torch.inf), NEIGHBOURS)
     found: Floats = best[there].numpy()
@@ -162,20 +145,28 @@ def _compare_tiles(
 
 
 def _look_alikes(
-    prototypes: Floats, held: Rows, centres: NDArray[np.float64], coarse: Coarse | None
+    prototypes: Floats,
+    held: Rows,
+    asked: Rows,
+    centres: NDArray[np.float64],
+    coarse: Coarse | None,
 ) -> Rows:
-    """The places most like each that holds photos, those elsewhere first.  (places, m)."""
+    """The places most like each that is asked about, those elsewhere first.
+
+    asked: numbers within held.  (asked, m).
+    """
     n = min(4 * _PLACES, len(held))
     search = None if coarse is None else _lists_of_places(prototypes, held, coarse)
     parts = []
-    for start in range(0, len(held), _BLOCK):
-        asked = np.array(prototypes[held[start : start + _BLOCK]])
+    for start in range(0, len(asked), _BLOCK):
+        block = asked[start : start + _BLOCK]
+        vectors = np.array(prototypes[held[block]])
         if search is None:
-            exact = exact_pass(prototypes, held, asked, 1.0, n, multiply=multiplied)
+            exact = exact_pass(prototypes, held, vectors, 1.0, n, multiply=multiplied)
             found = np.searchsorted(held, exact.places)
         else:
-            found = search(asked, n)
-        gap = np.linalg.norm(centres[found] - centres[start : start + _BLOCK, None], axis=2)
+            found = search(vectors, n)
+        gap = np.linalg.norm(centres[found] - centres[block, None], axis=2)
         nearest_last = np.argsort(gap <= APART, axis=1, kind="stable")[:, :_PLACES]
         parts.append(held[np.take_along_axis(found, nearest_last, axis=1)])
     return np.concatenate(parts)

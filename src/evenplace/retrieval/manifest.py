@@ -8,10 +8,10 @@ the other, and a writer that is killed leaves the last good one.
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from evenplace.errors import IndexFileError
 from evenplace.photos.files import sync
 from evenplace.photos.locks import only_writer
 
-VERSION = 2
+VERSION = 3
 NAME = "manifest.json"
 _LOCK = "lock"
 
@@ -40,8 +40,6 @@ class Manifest:
     model: str  # fingerprint of the network that wrote the descriptors
     scale: float  # turns cosines to prototypes into logits
     prototypes: str  # "classifier": the model's; "means": of the photos of each place
-    base: str  # folder of the bulk
-    delta: str | None = None  # folder of what came and went since
     files: dict[str, FileEntry] = field(default_factory=dict)  # by path below the index
     tuning: dict[str, float] = field(default_factory=dict)  # of the approximate shortlist
     spectra: tuple[str, ...] = ()  # which characteristic functions lie beside
@@ -79,26 +77,41 @@ class Manifest:
         files = {name: FileEntry(**entry) for name, entry in plain.pop("files").items()}
         return cls(**plain | {"files": files, "spectra": tuple(plain["spectra"])})
 
+    def named(self, name: str) -> list[str]:
+        """Where files of a name lie, in the order in which they were written."""
+        found = [path for path in self.files if path.partition("/")[2] == name]
+        return sorted(found, key=lambda path: int(path.partition("/")[0]))
+
     def check_sizes(self, folder: Path) -> None:
         """Refuse a missing or truncated file; contents are read by `check_contents`."""
         for name, entry in self.files.items():
-            size = (folder / name).stat().st_size if (folder / name).exists() else None
+            try:
+                size = (folder / name).stat().st_size
+            except FileNotFoundError as cause:
+                raise _missing(folder / name) from cause
             if size != entry.bytes:
-                found = "is missing" if size is None else f"has {size} bytes"
                 raise IndexFileError(
-                    f"{folder / name} {found}, the manifest says {entry.bytes}; build it again"
+                    f"{folder / name} has {size} bytes, the manifest says {entry.bytes}; "
+                    "build it again"
                 )
 
     def check_contents(self, folder: Path) -> None:
-        """Read every file and compare it with its checksum."""
-        self.check_sizes(folder)
-        for name, entry in self.files.items():
-            if checksum(folder / name) != entry.sha256:
-                raise _damaged(folder / name)
+        """Read every file and compare it with its checksum.
 
-    def under(self, part: str) -> dict[str, FileEntry]:
-        """The files of one folder of the index."""
-        return {name: e for name, e in self.files.items() if name.startswith(f"{part}/")}
+        All are opened first: what a writer sweeps away meanwhile stays readable.
+        """
+        with ExitStack() as opened:
+            handles = {name: _opened(folder / name, opened) for name in self.files}
+            for name, handle in handles.items():
+                if hashlib.file_digest(handle, "sha256").hexdigest() != self.files[name].sha256:
+                    raise _damaged(folder / name)
+
+
+def next_generation(folder: Path) -> int:
+    try:
+        return Manifest.read(folder).generation + 1
+    except IndexFileError:
+        return 1
 
 
 def entries(
@@ -143,24 +156,43 @@ def writing(folder: Path) -> Iterator[None]:
 def sweep(folder: Path) -> None:
     """Remove what no manifest names: leftovers of writers that were killed, old generations.
 
-    Readers that still have an old generation open keep it: their mappings outlive the names.
+    Readers that still have an old generation open keep it: their handles outlive the names.
     """
     used: set[str] = set()
     if (folder / NAME).exists():
         try:
-            manifest = Manifest.read(folder)
+            used = set(Manifest.read(folder).files)
         except IndexFileError:
             return  # damaged or of another version: nothing is known to be debris
-        used = {manifest.base, manifest.delta or ""}
     for part in folder.iterdir():
-        if part.is_dir() and part.name.startswith(("base-", "delta-")) and part.name not in used:
-            shutil.rmtree(part, ignore_errors=True)
+        if part.is_dir() and part.name.isdigit():
+            _sweep_part(part, used)
         elif part.name.startswith(f".{NAME}."):
             part.unlink(missing_ok=True)
 
 
+def _sweep_part(part: Path, used: set[str]) -> None:
+    with suppress(PermissionError):  # Windows keeps a file that somebody reads; the next writer
+        for file in part.iterdir():  # tries again
+            if f"{part.name}/{file.name}" not in used:
+                file.unlink(missing_ok=True)
+        if not any(part.iterdir()):
+            part.rmdir()
+
+
 def _digest(plain: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _opened(path: Path, opened: ExitStack) -> BufferedReader:
+    try:
+        return opened.enter_context(path.open("rb"))
+    except FileNotFoundError as cause:
+        raise _missing(path) from cause
+
+
+def _missing(path: Path) -> IndexFileError:
+    return IndexFileError(f"{path} is missing; build the index again")
 
 
 def _damaged(path: Path) -> IndexFileError:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
-from evenplace.retrieval.layout import Index
-from evenplace.retrieval.stores import Candidates
+from evenplace.retrieval.index import Index
+from evenplace.retrieval.stores import Candidates, Nearest
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -70,10 +70,21 @@ class MilvusStore:
         rows, of, cosines = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Candidates(rows, of + np.repeat(before[:-1], np.diff(cuts)), cosines, cuts)
 
-    def nearest(self, queries: Floats, k: int) -> tuple[Rows, Floats]:
-        found = self.client.search(self.name, queries.tolist(), limit=k, anns_field="descriptor")
-        rows = np.array([[hit["row"] for hit in hits] for hits in found])
-        return rows, np.array([[hit["distance"] for hit in hits] for hits in found], np.float32)
+    def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
+        rows = np.full((len(queries), k), -1)
+        cosines = np.full(rows.shape, -np.inf, np.float32)
+        for query, vector in enumerate(queries):
+            hidden = [] if without is None else without[query].tolist()
+            hits = self.client.search(
+                self.name,
+                [vector.tolist()],
+                filter=f"row not in {hidden}" if hidden else "",
+                limit=k,
+                anns_field="descriptor",
+            )[0]
+            rows[query, : len(hits)] = [hit["row"] for hit in hits]
+            cosines[query, : len(hits)] = [hit["distance"] for hit in hits]
+        return Nearest(rows, cosines)
 
     def _ask(self, query: Floats, places: Rows) -> tuple[Rows, Rows, Floats]:
         """All photos of some places, in the order the embedded store has them.

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Describer
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.retrieval.layout import Index
+from evenplace.retrieval.index import Index
 
 Floats = NDArray[np.float32]
-_SHARED = ("photos.arrow", "starts.npy", "removed.npy", "places.parquet")
+_SHARED = ("photos.arrow", "starts.npy", "places.parquet")
 
 
 def check_models(describer: Describer, index: Index, ranking: Index | None) -> None:
@@ -39,15 +39,10 @@ def check_same_photos(index: Index, ranking: Index) -> None:
         )
 
 
-def _rows(index: Index) -> list[tuple[str, str, str]]:
-    """The checksums of all that says which photo a row is: the bulk's, then the updates'."""
+def _rows(index: Index) -> list[str]:
+    """The checksums of all that says which photo a row is."""
     manifest = index.manifest
-    return [
-        (kind, name, entry.sha256)
-        for kind, part in (("bulk", manifest.base), ("updates", manifest.delta))
-        for path, entry in sorted(manifest.under(part or "none").items())
-        if (name := path.rpartition("/")[2]) in _SHARED
-    ]
+    return [manifest.files[path].sha256 for name in _SHARED for path in manifest.named(name)]
 
 
 def split_queries(queries: Floats, index: Index, ranking: Index) -> tuple[Floats, Floats]:

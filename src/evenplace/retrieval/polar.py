@@ -42,7 +42,7 @@ class PolarSpectra:
 
     @classmethod
     def measure(
-        cls, descriptors: NDArray[Any], starts: Rows, points: Floats, median: Floats | None = None
+        cls, descriptors: Any, starts: Rows, points: Floats, median: Floats | None = None
     ) -> Self:
         """Of places in memory.  median: what single photos get, when not these places'."""
         phi = spectrum.place_spectra(descriptors, starts, points)
@@ -55,6 +55,11 @@ class PolarSpectra:
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:
         return cls(*(map_array(folder / f"spectra-{name}-{part}.npy") for part in _PARTS))
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write what `open` reads."""
+        for part in _PARTS:
+            write_array(folder / f"spectra-{name}-{part}.npy", np.asarray(getattr(self, part)))
 
     def distances(
         self, asked: NDArray[np.int16], places: Rows, alpha: float, *, phase: str, unbiased: bool

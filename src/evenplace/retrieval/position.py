@@ -6,8 +6,8 @@ Q queries · P candidates of one · T candidates of all
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.retrieval.candidates import Pools, sum_spans
 from evenplace.retrieval.hits import Ellipse, Position
-from evenplace.retrieval.pools import Pools, sum_spans
 
 Spots = NDArray[np.float64]
 _NEAR = 50.0  # metres around the best photo: what lies further is another opinion, not a spread

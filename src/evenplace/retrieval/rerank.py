@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.retrieval import spectrum
+from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
-from evenplace.retrieval.pools import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.rows import dots
 from evenplace.retrieval.scale import photo_spread
 

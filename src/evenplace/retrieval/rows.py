@@ -10,56 +10,19 @@ is a dot product of its own; a matrix product rounds differently for every shape
 Q queries · D descriptor · N rows on disk · P rows read · C rows compared with every query
 """
 
-import os
 import threading
-import weakref
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
-from evenplace.errors import IndexFileError
 
 Floats = NDArray[np.float32]
 Halves = NDArray[np.float16]
 Rows = NDArray[np.int64]
 _SERIAL = 32_767  # numbers up to which torch converts without waking its threads
 _GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
-
-
-class RowFile:
-    """Some rows of a large .npy file, by plain reads.
-
-    What a memory map has touched counts as the process's memory and costs a fault a page; what
-    was read lies in the page cache alone.  The file stays readable when its name is removed.
-    """
-
-    def __init__(self, path: Path, mapped: NDArray[np.float16]) -> None:
-        self._path, self._handle = path, os.open(path, os.O_RDONLY)
-        self._width = mapped.shape[1] * mapped.itemsize
-        self._first = path.stat().st_size - mapped.nbytes
-        weakref.finalize(self, os.close, self._handle)
-
-    def read(self, rows: Rows, out: Halves) -> None:
-        """Read rows into an array, those that follow each other in one go.  (P,), (P, D)."""
-        if not len(rows):
-            return
-        if rows.min() < 0:
-            raise IndexFileError(f"{self._path} has no row {rows.min()}; rows count from 0")
-        cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
-        target, width = out.data.cast("B"), self._width
-        for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
-            part, at = target[begin * width : end * width], self._first + row * width
-            while part:
-                count = os.preadv(self._handle, [part], at)
-                if not count:
-                    raise IndexFileError(
-                        f"{self._path} ends before row {rows[end - 1]}; build it again"
-                    )
-                part, at = part[count:], at + count
 
 
 class Bench:

@@ -14,7 +14,7 @@ _ASKED, _RIVALS = 256, 4096
 SCALES = np.geomspace(4, 256, 37)
 
 
-def fit_scale(descriptors: NDArray[Any], starts: Rows, prototypes: Floats, seed: int = 0) -> float:
+def fit_scale(descriptors: Any, starts: Rows, prototypes: Floats, seed: int = 0) -> float:
     """The scale under which photos best foretell their own place, each left out of its mean.
 
         minimise over s   -mean_i log softmax_c(s <z_i, m_c>)[place of i],   m_c without z_i
@@ -58,7 +58,7 @@ def _surprise(scale: float, mine: Floats, others: Floats, more: float) -> float:
     return float(np.mean(top + np.log(np.exp(-top) + np.exp(gap - top[:, None]).sum(axis=1))))
 
 
-def photo_spread(descriptors: NDArray[Any], starts: Rows) -> float:
+def photo_spread(descriptors: Any, starts: Rows) -> float:
     """Root mean squared distance of photos to their place's mean; 1 if no place has two.
 
     Of 2000 places evenly chosen, where there are more.

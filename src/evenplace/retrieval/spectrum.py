@@ -58,9 +58,7 @@ def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
     return points
 
 
-def place_spectra(
-    descriptors: NDArray[Any], starts: NDArray[np.int64], frequencies: Floats
-) -> Spectrum:
+def place_spectra(descriptors: Any, starts: NDArray[np.int64], frequencies: Floats) -> Spectrum:
     """Phi_j of every place (Eq. 8): the mean over its photos, zero where it has none.
 
     descriptors: (N, D) with photos of place c in rows starts[c]:starts[c+1] -> (C, F).
@@ -72,7 +70,7 @@ def place_spectra(
 
 
 def spectra_in_blocks(
-    descriptors: NDArray[Any], starts: NDArray[np.int64], frequencies: Floats
+    descriptors: Any, starts: NDArray[np.int64], frequencies: Floats
 ) -> Iterator[tuple[slice, Spectrum]]:
     """`place_spectra` of a few places at a time, so that a city fits in memory."""
     turned = torch.from_numpy(np.ascontiguousarray(frequencies.T))  # (D, F)

@@ -3,7 +3,7 @@
 Q queries · D descriptor · T candidates of all queries · N photos
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenplace.retrieval.layout import Index
+from evenplace.retrieval.index import Index
 from evenplace.retrieval.rows import compare_rows
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-_CHUNK = 8192  # photos of a whole database compared at a time
+_CHUNK = 4096  # photos of a whole database compared at a time
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,25 @@ class Candidates:
     cuts: Rows  # (Q + 1,) the candidates of query q are cuts[q]:cuts[q + 1]
 
 
+@dataclass(frozen=True)
+class Nearest:
+    """The photos most like each query, best first; -1 and -inf where there are no more."""
+
+    rows: Rows  # (Q, k)
+    cosines: Floats  # (Q, k)
+
+    def __getitem__(self, queries: slice) -> "Nearest":
+        return Nearest(self.rows[queries], self.cosines[queries])
+
+
 class Store(Protocol):
     """Compares queries with photos; rows are those of the index it was made from."""
 
     def candidates(self, queries: Floats, places: Sequence[Rows]) -> Candidates:
         """Compare each query with the photos of its places.  queries: (Q, D)."""
 
-    def nearest(self, queries: Floats, k: int) -> tuple[Rows, Floats]:
-        """The k most similar photos of all, exactly.  -> (Q, k) rows and cosines."""
+    def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
+        """The k most similar photos of all, exactly.  without: rows that each must not see."""
 
 
 class EmbeddedStore:
@@ -50,29 +61,73 @@ class EmbeddedStore:
         rows, of = self.index.rows_of(joined)
         ends = np.cumsum([0, *map(len, places)])
         cuts = np.searchsorted(of, ends)
-        return Candidates(rows, of, compare_rows(self.index.read, queries, rows, cuts), cuts)
+        cosines = compare_rows(self.index.descriptors.read, queries, rows, cuts)
+        return Candidates(rows, of, cosines, cuts)
 
-    def all_cosines(self, queries: Floats) -> Floats:
-        """Every query with every photo, in the order of the rows.  (Q, N)."""
-        cosines = np.empty((len(queries), len(self.index)), np.float32)
-        for rows, part in self._blocks(queries):
-            cosines[:, rows] = part
-        return cosines
+    def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
+        """One pass over all descriptors, however many queries there are."""
+        best, asked = _Best(len(queries), k), torch.from_numpy(queries)
+        hidden, hiding = _hidden(without or [])
+        for first in range(0, len(self.index), _CHUNK):
+            rows = np.arange(first, min(first + _CHUNK, len(self.index)))
+            cosines = (asked @ torch.from_numpy(self.index.vectors(rows)).T).numpy()
+            own = slice(*np.searchsorted(hidden, (first, rows[-1] + 1)))
+            cosines[hiding[own], hidden[own] - first] = -np.inf
+            best.add(first, cosines)
+        return best.sorted()
 
-    def nearest(self, queries: Floats, k: int) -> tuple[Rows, Floats]:
-        best = torch.empty(len(queries), 0)
-        which = torch.empty(len(queries), 0, dtype=torch.int64)
-        for rows, part in self._blocks(queries):
-            joined = torch.cat([best, torch.from_numpy(part)], dim=1)
-            numbers = torch.arange(rows.start, rows.stop).expand(len(queries), -1)
-            top = joined.topk(min(k, joined.shape[1]), dim=1)
-            best, which = top.values, torch.cat([which, numbers], dim=1).gather(1, top.indices)
-        return which.numpy(), best.numpy()
 
-    def _blocks(self, queries: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Cosines of every query with the photos of each block of rows.  (Q, block)."""
-        asked, count = torch.from_numpy(queries), len(self.index)
-        for first in range(0, count, _CHUNK):
-            rows = slice(first, min(first + _CHUNK, count))
-            vectors = self.index.vectors(np.arange(rows.start, rows.stop))
-            yield rows, (asked @ torch.from_numpy(vectors).T).numpy()
+class _Best:
+    """The k largest of each query, kept while cosines come in blocks.
+
+    What does not beat the k-th of a query so far is passed over by one comparison; the few that
+    do are put aside, and sorted in when there are many.
+    """
+
+    def __init__(self, queries: int, k: int) -> None:
+        self._k = k
+        self._least = np.full((queries, 1), -np.inf, np.float32)
+        self._found: list[tuple[Rows, Rows, Floats]] = []  # query, row, cosine
+        self._waiting = 0
+
+    def add(self, first: int, cosines: Floats) -> None:
+        """cosines: (Q, block) of the rows from `first` on."""
+        if not self._found and cosines.shape[1] > self._k:  # not all of the first block
+            self._least = np.partition(cosines, -self._k, axis=1)[:, [-self._k]]
+            query, column = np.nonzero((cosines >= self._least) & (cosines > -np.inf))
+        else:
+            query, column = np.nonzero(cosines > self._least)
+        self._found.append((query, first + column, cosines[query, column]))
+        self._waiting += len(query)
+        if self._waiting > 4 * self._k * len(self._least):
+            self._keep()
+
+    def _keep(self) -> None:
+        query, row, cosine = (np.concatenate(part) for part in zip(*self._found, strict=True))
+        order = np.lexsort((row, -cosine, query))
+        query, row, cosine = query[order], row[order], cosine[order]
+        begins = np.searchsorted(query, np.arange(len(self._least)))
+        rank = np.arange(len(query)) - begins[query]
+        last = np.flatnonzero(rank == self._k - 1)
+        self._least[query[last], 0] = cosine[last]
+        kept = rank < self._k
+        self._found, self._waiting = [(query[kept], row[kept], cosine[kept])], 0
+
+    def sorted(self) -> Nearest:
+        rows = np.full((len(self._least), self._k), -1)
+        cosines = np.full(rows.shape, -np.inf, np.float32)
+        if self._found:
+            self._keep()
+            query, row, cosine = self._found[0]
+            rank = np.arange(len(query)) - np.searchsorted(query, np.arange(len(rows)))[query]
+            rows[query, rank], cosines[query, rank] = row, cosine
+        return Nearest(rows, cosines)
+
+
+def _hidden(without: Sequence[Rows]) -> tuple[Rows, Rows]:
+    """Rows that are hidden, ascending, and from which query each is."""
+    if not len(without):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    rows = np.concatenate(without).astype(np.int64)
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.repeat(np.arange(len(without)), [len(own) for own in without])[order]

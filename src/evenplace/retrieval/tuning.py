@@ -54,7 +54,7 @@ def build_coarse(
 
 
 def made_up_queries(
-    descriptors: NDArray[Any], starts: Rows, generator: np.random.Generator, count: int = QUERIES
+    descriptors: Any, starts: Rows, generator: np.random.Generator, count: int = QUERIES
 ) -> Floats:
     """Photos moved by what parts two other photos of one place: as far off as queries are.
 

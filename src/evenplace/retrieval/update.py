@@ -1,13 +1,14 @@
-"""Add, replace and remove photos of an index while others read it; fold the changes in at leisure.
+"""Add, replace and remove photos of an index while others read it.
 
-Every update writes one small folder with all that changed since the bulk, and switches to it.
-A cell nobody had photographed becomes a place at once, with the mean of its photos for prototype.
+Every update writes the next generation: the rows of the photos that came, and all that is small
+or follows from the change; everything else is the file that an earlier generation wrote.  A cell
+nobody had photographed becomes a place at once, with the mean of its photos for prototype.
 
-N photos · C places · D descriptor
+N photos · C places · D descriptor · W numbers a photo
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,191 +21,276 @@ from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.opened import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import write_array, write_photos
-from evenplace.retrieval.build import Bulk, check_units, mean_prototypes, write_bulk
-from evenplace.retrieval.impostors import impostors_of
-from evenplace.retrieval.layout import Index, open_index
+from evenplace.retrieval.arrays import write_array, write_blocks
+from evenplace.retrieval.column import Column, ranges
+from evenplace.retrieval.generation import BLOCK, by_place, check_units, write_codes, write_layout
+from evenplace.retrieval.impostors import impostor_terms
+from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.manifest import entries, writing
-from evenplace.retrieval.segment import Delta, Segment
+from evenplace.retrieval.means import PlaceMeans
+from evenplace.retrieval.polar import PolarSpectra
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 
 def add_photos(
-    folder: str | Path, descriptors: Any, photos: Photos, *, model: str = "foreign"
+    folder: str | Path,
+    descriptors: Any,
+    photos: Photos,
+    *,
+    model: str = "foreign",
+    extra: Mapping[str, NDArray[Any]] | None = None,
 ) -> Index:
     """Add photos that the index does not have yet.
 
-    descriptors: (N, D) unit, by the model that wrote the index.
+    descriptors: (N, D) unit, by the model that wrote the index.  extra: what else the index keeps
+    of each photo, (N, W) by name.
     """
-    return _update(Path(folder), descriptors, photos, (), model, known=False)
+    with writing(Path(folder)):
+        index = open_index(folder)
+        given = _checked(index, descriptors, photos, model, extra or {})
+        known = np.flatnonzero(find_photos(index, photos.paths) >= 0)
+        if len(known):
+            raise PhotoError(
+                f"{photos.paths[known[0]]} is in the index already ({len(known)} such); "
+                "replace it instead"
+            )
+        _write_next(index, np.empty(0, np.int64), photos, given)
+    return open_index(folder)
 
 
 def replace_photos(
-    folder: str | Path, descriptors: Any, photos: Photos, *, model: str = "foreign"
+    folder: str | Path,
+    descriptors: Any,
+    photos: Photos,
+    *,
+    model: str = "foreign",
+    extra: Mapping[str, NDArray[Any]] | None = None,
 ) -> Index:
     """Put new descriptors and positions in the place of photos the index has, by their paths."""
-    return _update(Path(folder), descriptors, photos, photos.paths, model, known=True)
+    with writing(Path(folder)):
+        index = open_index(folder)
+        given = _checked(index, descriptors, photos, model, extra or {})
+        _write_next(index, _known(index, photos.paths), photos, given)
+    return open_index(folder)
 
 
 def remove_photos(folder: str | Path, paths: Iterable[str]) -> Index:
     """Take photos out of the index, by their paths."""
     with writing(Path(folder)):
         index = open_index(folder)
-        _write_delta(index, _changed(index, None, None, _find(index, list(paths))))
+        nothing = {name: column[:0] for name, column in index.columns.items()}
+        _write_next(index, _known(index, list(paths)), index.photos[:0], nothing)
     return open_index(folder)
 
 
-def compact_index(folder: str | Path) -> Index:
-    """Fold all updates into a new bulk: what building the index from scratch would give."""
-    folder = Path(folder)
-    with writing(folder):
-        index = open_index(folder)
-        means = index.manifest.prototypes == "means"
-        bulk = Bulk(
-            lambda rows: index.vectors(np.arange(len(index))[rows]),
-            index.dim,
-            index.photos,
-            index.places,
-            index.labels,
-            None if means else np.array(index.prototypes),
-        )
-        write_bulk(folder, bulk, replace(index.manifest, generation=index.manifest.generation + 1))
-    return open_index(folder)
+def find_photos(index: Index, paths: list[str]) -> Rows:
+    """Row of each path, -1 where there is none."""
+    rows = np.full(len(paths), -1)
+    if not paths:
+        return rows
+    if "path" not in index.photos.table.column_names:
+        raise PhotoError(f"the photos of {index.folder} have no paths to find them by")
+    wanted = pa.array(paths, pa.large_string())
+    at = pc.index_in(index.photos.table.column("path"), value_set=wanted).fill_null(-1)
+    found = np.asarray(at)
+    rows[found[found >= 0]] = np.flatnonzero(found >= 0)
+    return rows
 
 
-def _update(
-    folder: Path, descriptors: Any, photos: Photos, gone: Sequence[str], model: str, *, known: bool
-) -> Index:
-    with writing(folder):
-        index = open_index(folder)
-        vectors = _checked(index, descriptors, photos, model)
-        if not known:
-            _refuse_known(index, photos.paths)
-        _write_delta(index, _changed(index, vectors, photos, _find(index, list(gone))))
-    return open_index(folder)
-
-
-def _checked(index: Index, descriptors: Any, photos: Photos, model: str) -> NDArray[np.float16]:
-    if model != index.model:
-        raise IndexFileError(
-            f"{index.folder} was written by model {index.model}, these descriptors by {model}; "
-            "describe the photos with the index's model"
-        )
-    vectors = np.asarray(descriptors, np.float32)
-    if vectors.shape != (len(photos), index.dim):
-        raise IndexFileError(
-            f"descriptors have shape {vectors.shape}, the index takes {index.dim} numbers "
-            f"for each of the {len(photos)} photos"
-        )
-    paths = photos.paths
-    if len(set(paths)) < len(paths):
-        raise PhotoError(f"a path occurs twice among the {len(paths)} photos; give each once")
-    check_units(vectors, np.arange(len(vectors)))
-    return vectors.astype(np.float16)
-
-
-def _refuse_known(index: Index, paths: list[str]) -> None:
-    found = np.flatnonzero(_lookup(index, paths) >= 0)
-    if len(found):
-        raise PhotoError(
-            f"{paths[found[0]]} is in the index already ({len(found)} such); replace it instead"
-        )
-
-
-def _find(index: Index, paths: list[str]) -> Rows:
-    """Rows of photos by path, refusing unknown ones."""
-    rows = _lookup(index, paths)
+def _known(index: Index, paths: list[str]) -> Rows:
+    rows = find_photos(index, paths)
     if (rows < 0).any():
         lost = paths[int(np.flatnonzero(rows < 0)[0])]
         raise PhotoError(f"{lost} is not in {index.folder} ({(rows < 0).sum()} such); check paths")
     return np.unique(rows)
 
 
-def _lookup(index: Index, paths: list[str]) -> Rows:
-    """Row of each path, -1 where there is none."""
-    if not paths:
-        return np.empty(0, np.int64)
-    wanted = pa.array(paths, pa.large_string())
-    rows = np.full(len(paths), -1)
-    parts = [(index.base, index.live, 0)]
-    if index.delta is not None:
-        added = index.delta.added
-        parts.append((added, np.arange(len(added)), len(index.live)))
-    for segment, live, first in parts:
-        if "path" not in segment.photos.table.column_names:
-            raise PhotoError(f"the photos of {index.folder} have no paths to find them by")
-        column = segment.photos.table.column("path")
-        at = np.asarray(pc.index_in(column, value_set=wanted).fill_null(-1))
-        hit = np.flatnonzero(at >= 0)
-        hit = hit[np.isin(hit, live)]
-        rows[at[hit]] = first + np.searchsorted(live, hit)
-    return rows
+def _checked(
+    index: Index, descriptors: Any, photos: Photos, model: str, extra: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """What is kept of each new photo, by name."""
+    if model != index.model:
+        raise IndexFileError(
+            f"{index.folder} was written by model {index.model}, these descriptors by {model}; "
+            "describe the photos with the index's model"
+        )
+    if len(set(photos.paths)) < len(photos):
+        raise PhotoError(f"a path occurs twice among the {len(photos)} photos; give each once")
+    given = {"descriptors": np.asarray(descriptors, np.float32), **extra}
+    if given.keys() != index.columns.keys():
+        raise IndexFileError(
+            f"{index.folder} keeps {', '.join(index.columns)} of each photo; "
+            f"these come with {', '.join(given)}"
+        )
+    for name, column in index.columns.items():
+        if given[name].shape != (len(photos), column.shape[1]):
+            raise IndexFileError(
+                f"{name} have shape {given[name].shape}, the index takes {column.shape[1]} "
+                f"numbers for each of the {len(photos)} photos"
+            )
+    check_units(given["descriptors"], np.arange(len(photos)))
+    return given
 
 
-def _changed(
-    index: Index, vectors: NDArray[np.float16] | None, photos: Photos | None, gone: Rows
-) -> Index:
-    """The index as it will be: some rows gone, some photos more."""
-    kept = len(index.live)
-    removed = np.setdiff1d(np.arange(len(index.base)), index.live)
-    removed = np.union1d(removed, index.live[gone[gone < kept]])
-    halves, old = _still_added(index, gone[gone >= kept] - kept)
-    if vectors is not None and photos is not None:
-        halves = np.concatenate([halves, vectors])
-        old = join_photos([old, photos]) if len(old) else photos
-    places, numbers = _grown(index, old)
-    labels = places.locate(old) if len(old) else np.empty(0, np.int64)
-    order = np.argsort(np.where(labels < 0, len(places), labels), kind="stable")
-    ranked = np.where(labels < 0, len(places), labels)[order]
-    starts = np.searchsorted(ranked, np.arange(len(places) + 1)).astype(np.int64)
-    added = Segment(halves[order], starts, np.zeros(len(halves), np.float32), old[order])
-    nothing = np.empty(0, np.int64), np.empty((0, index.dim), np.float32)
-    return replace(index, places=places, delta=Delta(added, removed, numbers, *nothing))
+@dataclass(frozen=True)
+class _Change:
+    """The order of the next generation, and where each of its photos comes from."""
+
+    places: Places
+    numbers: Rows  # (C before,) what each place is called now
+    photos: Photos  # (N,)
+    starts: Rows  # (C + 1,)
+    origin: Rows  # (N,) row of the index before; from its length on, the photos that came
+    touched: Rows  # places that photos came to or went from
 
 
-def _still_added(index: Index, gone: Rows) -> tuple[NDArray[np.float16], Photos]:
-    if index.delta is None:
-        return np.empty((0, index.dim), np.float16), index.base.photos[:0]
-    keep = np.setdiff1d(np.arange(len(index.delta.added)), gone)
-    return np.array(index.delta.added.descriptors[keep]), index.delta.added.photos[keep]
-
-
-def _grown(index: Index, photos: Photos) -> tuple[Places, Rows]:
-    """All places with the cells that photos outside every place open, and the bulk's numbers."""
-    if not len(photos):
-        return index.places, index.numbers
+def _planned(index: Index, gone: Rows, photos: Photos) -> _Change:
     opened = open_places(index.places, photos)
-    return opened.places, opened.numbers[index.numbers]
+    places, numbers = opened.places, opened.numbers
+    kept = np.delete(np.arange(len(index)), gone)
+    before = np.append(numbers, -1)[index.labels]
+    came = places.locate(photos) if len(photos) else np.empty(0, np.int64)
+    order = by_place(np.concatenate([before[kept], came]), len(places))
+    touched = np.union1d(before[gone], came)
+    joined = join_photos([index.photos[kept], photos]) if len(photos) else index.photos[kept]
+    return _Change(
+        places=places,
+        numbers=numbers,
+        photos=joined[order.rows],
+        starts=order.starts,
+        origin=np.concatenate([kept, len(index) + np.arange(len(photos))])[order.rows],
+        touched=touched[touched >= 0],
+    )
 
 
-def _write_delta(before: Index, after: Index) -> None:
-    """Complete what changed with prototypes and impostors, write it, and switch."""
-    delta = after.delta
-    if delta is None:
-        raise IndexFileError(f"{after.folder} has nothing to update; give photos")
-    known = np.isin(np.arange(len(after.places)), after.numbers)
-    touched = after.changed if after.manifest.prototypes == "means" else np.flatnonzero(~known)
-    rows, of = after.rows_of(touched)
-    prototypes = mean_prototypes(after.vectors(rows), of, len(touched))
-    impostors = impostors_of(delta.added.descriptors, delta.added.photos.positions, before)
-    generation = after.manifest.generation + 1
-    part = f"delta-{generation:06d}"
-    target = after.folder / part
+def _write_next(
+    index: Index, gone: Rows, photos: Photos, given: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write the generation without some photos and with others, and switch to it."""
+    change = _planned(index, gone, photos)
+    manifest = replace(index.manifest, generation=index.manifest.generation + 1)
+    target = index.folder / f"{manifest.generation:06d}"
     target.mkdir()
-    arrays: dict[str, NDArray[Any]] = {
-        "descriptors": delta.added.descriptors,
-        "starts": delta.added.starts,
-        "impostors": impostors,
-        "removed": delta.removed,
-        "numbers": delta.numbers,
-        "touched": touched,
-        "prototypes": prototypes,
-    }
-    for name, array in arrays.items():
-        write_array(target / f"{name}.npy", array)
-    write_photos(target / "photos.arrow", delta.added.photos)
-    replace(after.places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
-    files = after.manifest.under(after.manifest.base) | entries(after.folder, part)
-    replace(after.manifest, generation=generation, delta=part, files=files).write(after.folder)
+    columns, shared = _write_columns(index, change, given, target)
+    write_layout(target, change.photos, change.places, change.starts)
+    prototypes = _write_prototypes(index, change, columns["descriptors"], target)
+    coarse, tuning = write_codes(
+        target, columns["descriptors"], change.starts, prototypes, manifest.scale
+    )
+    impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
+    loose = np.flatnonzero(change.origin >= len(index))
+    loose = loose[loose >= change.starts[-1]]
+    renewed = impostor_terms(
+        columns["descriptors"], change.photos.positions, change.starts, prototypes, coarse,
+        change.touched, loose,
+    )  # fmt: skip
+    rows = np.append(_rows_of(change, change.touched), loose)
+    impostors[rows] = np.concatenate([*renewed, np.empty(0, np.float32)])
+    write_array(target / "impostors.npy", impostors)
+    for name, spectra in index.kept_spectra.items():
+        _renewed(index, change, spectra, columns["descriptors"]).write(target, name)
+    files = {path: index.manifest.files[path] for path in shared}
+    replace(manifest, tuning=tuning, files=files | entries(index.folder, target.name)).write(
+        index.folder
+    )
+
+
+def _write_columns(
+    index: Index, change: _Change, given: Mapping[str, NDArray[Any]], target: Path
+) -> tuple[dict[str, Column], list[str]]:
+    """Write the rows of photos that came; the columns, and which older files they share.
+
+    Some older rows are written with them; see `_staying`.
+    """
+    lengths, ends = index.descriptors.lengths, index.descriptors.ends
+    old = change.origin < len(index)
+    slots = np.full(len(old), -1)
+    slots[old] = index.descriptors.slots[change.origin[old]]
+    segment = np.searchsorted(ends, slots, "right")  # of those that came, any
+    live = np.bincount(segment[old], minlength=len(lengths))
+    stays = _staying(live, lengths, int((~old).sum()))
+    fresh = ~old | ~stays[segment]
+    kept = np.where(stays, lengths, 0)
+    slots += (np.cumsum(kept) - kept - (ends - lengths))[segment]
+    slots[fresh] = kept.sum() + np.arange(fresh.sum())
+    in_order = not stays.any()
+    if not in_order:
+        write_array(target / "slots.npy", slots)
+    columns, shared = {}, []
+    for name, column in index.columns.items():
+        paths = index.manifest.named(f"{ROWS}{name}.npy")
+        paths = [path for path, stay in zip(paths, stays, strict=True) if stay]
+        files = [index.folder / path for path in paths]
+        if fresh.any() or in_order:
+            files.append(target / f"{ROWS}{name}.npy")
+            blocks = _merged(column, given[name], change.origin[fresh])
+            shape = (int(fresh.sum()), column.shape[1])
+            write_blocks(files[-1], blocks, shape, column.dtype)
+        columns[name] = Column(files, None if in_order else slots)
+        shared += paths
+    return columns, shared
+
+
+def _staying(live: Rows, lengths: Rows, came: int) -> NDArray[np.bool_]:
+    """Which segments are kept as they are; the rest is written into the new one.
+
+    A segment of which half is gone is not, so what is gone takes no more room than what is there;
+    nor is one less than twice as long as the new one, so each segment is less than half as long
+    as the one before it, and there are few.  live: (segments,) rows still there.
+    """
+    stays = 2 * live > lengths
+    fresh = came + int(live[~stays].sum())
+    for segment in np.argsort(live):
+        if stays[segment] and live[segment] <= 2 * fresh:
+            stays[segment] = False
+            fresh += int(live[segment])
+    return stays
+
+
+def _merged(column: Column, given: NDArray[Any], origin: Rows) -> Iterator[NDArray[Any]]:
+    """Rows of photos that were there and of those that came, a block at a time."""
+    for start in range(0, len(origin), BLOCK):
+        rows = origin[start : start + BLOCK]
+        came = rows >= len(column)
+        block = np.empty((len(rows), column.shape[1]), column.dtype)
+        block[came] = given[rows[came] - len(column)]
+        block[~came] = column[rows[~came]]
+        yield block
+
+
+def _write_prototypes(index: Index, change: _Change, descriptors: Column, target: Path) -> Floats:
+    """Prototypes of the places as they are now: of new places, and where all are, means."""
+    new = np.setdiff1d(np.arange(len(change.places)), change.numbers)
+    means = index.manifest.prototypes == "means"
+    renewed = np.union1d(change.touched, new) if means else new
+    prototypes = np.zeros((len(change.places), index.dim), np.float32)
+    prototypes[change.numbers] = index.prototypes
+    found = PlaceMeans(len(renewed), index.dim)
+    for start in range(0, len(renewed), BLOCK):
+        part = renewed[start : start + BLOCK]
+        rows, of = ranges(change.starts[part], change.starts[part + 1])
+        for at in range(0, len(rows), BLOCK):
+            vectors = descriptors[rows[at : at + BLOCK]].astype(np.float32)
+            found.add(start + of[at : at + BLOCK], vectors)
+    prototypes[renewed] = found.directions()
+    write_array(target / "prototypes.npy", prototypes)
+    return prototypes
+
+
+def _renewed(
+    index: Index, change: _Change, spectra: PolarSpectra, descriptors: Column
+) -> PolarSpectra:
+    """Characteristic functions of the places as they are now."""
+    rows = _rows_of(change, change.touched)
+    sizes = np.diff(change.starts)[change.touched]
+    fresh = PolarSpectra.measure(
+        descriptors[rows], np.append(0, np.cumsum(sizes)), spectra.points,
+        spectra.median(index.sizes),
+    )  # fmt: skip
+    return spectra.patched(change.numbers, change.touched, fresh, len(change.places))
+
+
+def _rows_of(change: _Change, places: Rows) -> Rows:
+    return ranges(change.starts[places], change.starts[places + 1])[0]

@@ -4,7 +4,8 @@ run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
 run/index/                                                         index
 run/describer.safetensors  ranking/                                index, of a pair of networks
 run/calibration.json  fused.json                                   train, where the recipe has folds
-run/scores.json  predictions.parquet  abstention.json              evaluate
+run/scores.json  predictions.parquet  scored_places.parquet         evaluate
+run/abstention.json                                                evaluate
 run/report/index.html                                              report
 """
 
@@ -26,7 +27,7 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS, build_model
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos, Skipped
-from evenplace.places import Grid
+from evenplace.places import Grid, Places
 from evenplace.retrieval import (
     Index,
     Search,
@@ -35,8 +36,9 @@ from evenplace.retrieval import (
     open_index,
     replace_photos,
 )
-from evenplace.retrieval.build import index_described, mean_prototypes, photos_of
+from evenplace.retrieval.build import index_described, photos_of
 from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.means import mean_prototypes
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.sources import read_descriptors
 from evenplace.run.folder import (
@@ -248,7 +250,7 @@ def evaluate_run(
     announce: Announce | None = None,
     **changes: Any,
 ) -> Scores:
-    """Ask the run's index every query; keep scores.json and predictions.parquet.
+    """Ask the run's index every query; keep scores.json, predictions.parquet and the places.
 
     They go into the run, or to `out` where one run is asked in several ways.
     """
@@ -291,6 +293,7 @@ def write_scores(found: Scores, folder: Path) -> None:
     with whole_file(folder / "scores.json", RunError) as draft:
         draft.write_text(json.dumps(found.as_dict(), indent=1))
     found.predictions.write(folder / "predictions.parquet")
+    found.places.write(folder / "scored_places.parquet")
 
 
 def open_engine(
@@ -337,5 +340,5 @@ def run_scores(run: Path, folder: Path | None = None) -> Scores:
     return Scores.from_dict(
         json.loads(path.read_text()),
         Predictions.read(path.with_name("predictions.parquet")),
-        run_places(run),
+        Places.read(path.with_name("scored_places.parquet")),
     )

@@ -29,8 +29,8 @@ from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval import Index, Search, index_descriptors
 from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.fusion import Evidence, fit_fused
-from evenplace.retrieval.pools import Pool, Ranking
 from evenplace.retrieval.rerank import L2, Fused, Searched
 from evenplace.training.cache import describe_cached
 from evenplace.training.loop import train

@@ -6,7 +6,7 @@ Q queries · P candidates of one · T candidates of all · D descriptor
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,13 @@ class Pool:
 
     def alone(self) -> "Pools":
         """This pool as a batch of one."""
-        cuts = np.array([0, len(self)])
         return Pools(
-            self.rows, self.places, self.cosines, self.log_posterior, self.query[None], cuts
+            rows=self.rows,
+            places=self.places,
+            cosines=self.cosines,
+            log_posterior=self.log_posterior,
+            queries=self.query[None],
+            cuts=np.array([0, len(self)]),
         )
 
 
@@ -74,15 +78,30 @@ class Pools:
 
     def without(self, hidden: NDArray[np.bool_]) -> "Pools":
         """The same, some candidates hidden.  hidden: (T,)."""
-        kept = ~hidden
-        cuts = np.concatenate([[0], np.cumsum(kept)])[self.cuts]
+        cuts = np.concatenate([[0], np.cumsum(~hidden)])[self.cuts]
+        return self._chosen(np.flatnonzero(~hidden), cuts)
+
+    def beside(self, query: Rows, rows: Rows, cosines: Floats, likely: Floats) -> "Pools":
+        """The same, and photos in no place behind the candidates of their queries.  (M,) each."""
+        more = Pools(
+            rows=np.concatenate([self.rows, rows]),
+            places=np.concatenate([self.places, np.full(len(rows), -1)]),
+            cosines=np.concatenate([self.cosines, cosines]),
+            log_posterior=np.concatenate([self.log_posterior, likely]),
+            queries=self.queries,
+            cuts=self.cuts,
+        )
+        cuts = self.cuts + np.append(0, np.cumsum(np.bincount(query, minlength=len(self))))
+        return more._chosen(np.argsort(np.concatenate([self.of, query]), kind="stable"), cuts)
+
+    def _chosen(self, which: Rows, cuts: Rows) -> "Pools":
         return Pools(
-            self.rows[kept],
-            self.places[kept],
-            self.cosines[kept],
-            self.log_posterior[kept],
-            self.queries,
-            cuts,
+            rows=self.rows[which],
+            places=self.places[which],
+            cosines=self.cosines[which],
+            log_posterior=self.log_posterior[which],
+            queries=self.queries,
+            cuts=cuts,
         )
 
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -145,11 +164,8 @@ class Rankings:
         orders = [one.order + first for one, first in zip(rankings, cuts, strict=False)]
         return cls(np.concatenate(orders), np.concatenate([r.distances for r in rankings]), cuts)
 
-    def best(self, pools: Pools, k: int) -> tuple[Rows, Floats, Floats]:
-        """Rows, distances and cosines of the k best; -1, inf and nan where there are fewer.
-
-        (Q, k) each.
-        """
+    def best(self, pools: Pools, k: int) -> "Best":
+        """The k best of each query; -1, inf and nan where there are fewer."""
         at = self.cuts[:-1, None] + np.arange(k)
         there = at < self.cuts[1:, None]
         rows = np.full(at.shape, -1)
@@ -157,7 +173,15 @@ class Rankings:
         chosen = self.order[at[there]]
         rows[there], cosines[there] = pools.rows[chosen], pools.cosines[chosen]
         distances[there] = self.distances[at[there]]
-        return rows, distances, cosines
+        return Best(rows, distances, cosines)
+
+
+class Best(NamedTuple):
+    """The first of each ranking.  (Q, k) each."""
+
+    rows: Rows
+    distances: Floats
+    cosines: Floats
 
 
 def rank_pools(pools: Pools, distances: Floats, *, by_place: bool) -> Rankings:

@@ -1,0 +1,210 @@
+"""Write a generation of an index: all that follows from photos, their rows and their places.
+
+N photos · C places · D descriptor · W numbers a photo
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.errors import IndexFileError
+from evenplace.photos.files import sync
+from evenplace.photos.table import Photos
+from evenplace.places.table import Places
+from evenplace.retrieval.arrays import map_array, write_array, write_blocks, write_photos
+from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.impostors import impostor_terms
+from evenplace.retrieval.index import ROWS
+from evenplace.retrieval.manifest import FileEntry, Manifest, entries
+from evenplace.retrieval.means import PlaceMeans
+from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
+from evenplace.retrieval.scale import fit_scale, photo_spread
+from evenplace.retrieval.tuning import build_coarse, made_up_queries
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Order:
+    """Photos in the order of their places; those in no place come last."""
+
+    rows: Rows  # (N,) which photo comes where
+    labels: Rows  # (N,) place of each, in that order; C for none
+    starts: Rows  # (C + 1,)
+
+
+def by_place(labels: Rows, count: int) -> Order:
+    """Put photos of one place side by side, in the order they had.  labels: (N,), -1 for none."""
+    numbered = np.where(labels < 0, count, labels)
+    rows = np.argsort(numbered, kind="stable")
+    starts = np.searchsorted(numbered[rows], np.arange(count + 1)).astype(np.int64)
+    return Order(rows, numbered[rows], starts)
+
+
+def write_first(
+    folder: Path,
+    manifest: Manifest,
+    columns: Mapping[str, Any],
+    photos: Photos,
+    places: Places,
+    prototypes: Floats | None,
+) -> None:
+    """Write a generation from scratch and switch to it.
+
+    columns: what is kept of each photo, `descriptors` among them: arrays (N, W) or blocks of rows
+    in the order of the photos.  prototypes: of the places, else their photos' mean directions.  A
+    scale of 0 is fitted.
+    """
+    target = folder / f"{manifest.generation:06d}"
+    target.mkdir()
+    order = by_place(places.locate(photos), len(places))
+    known = {}
+    for name, given in columns.items():
+        with arrived(given, len(photos), target) as values:
+            means = PlaceMeans(len(places), int(values.shape[1]))
+            known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order, means)
+        if name == "descriptors" and prototypes is None:
+            prototypes = means.directions()
+    prototypes = np.asarray(prototypes, np.float32)
+    ordered = photos[order.rows]
+    write_array(target / "prototypes.npy", prototypes)
+    write_layout(target, ordered, places, order.starts)
+    with ThreadPoolExecutor(1) as disk:
+        settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")
+        scale, tuning = _write_derived(target, manifest, ordered, order.starts, prototypes)
+        settled.result()
+    files = entries(folder, target.name, known)
+    replace(manifest, scale=scale, tuning=tuning, files=files).write(folder)
+
+
+def write_layout(target: Path, photos: Photos, places: Places, starts: Rows) -> None:
+    """Which photos there are, and which places they are of."""
+    write_photos(target / "photos.arrow", photos)
+    write_array(target / "starts.npy", starts)
+    replace(places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
+
+
+def write_rows(target: Path, name: str, values: Any, order: Order, means: PlaceMeans) -> FileEntry:
+    """Write what is kept of each photo, place by place.
+
+    Descriptors are checked, added up in `means`, and kept as float16.
+    """
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        for start, block in _read_ahead(values, order.rows):
+            if name != "descriptors":
+                yield block
+                continue
+            whole = torch.from_numpy(block).float()
+            check_units(whole.numpy(), order.rows[start : start + BLOCK])
+            means.add(order.labels[start : start + BLOCK], whole.numpy())
+            yield whole.half().numpy()
+
+    kind = np.float16 if name == "descriptors" else values.dtype
+    shape = (len(order.rows), int(values.shape[1]))
+    return write_blocks(target / f"{ROWS}{name}.npy", blocks(), shape, kind)
+
+
+def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Where each block begins and what it holds; the next is read while one is worked on."""
+
+    def read(part: Rows) -> NDArray[Any]:
+        follow = len(part) and (np.diff(part) == 1).all()  # a slice is read in one go
+        return np.array(values[slice(part[0], part[-1] + 1) if follow else part])
+
+    with ThreadPoolExecutor(1) as reader:
+        coming: list[tuple[int, Future[NDArray[Any]]]] = []
+        for start in range(0, len(rows), BLOCK):
+            coming.append((start, reader.submit(read, rows[start : start + BLOCK])))
+            if len(coming) == 2:
+                begun, block = coming.pop(0)
+                yield begun, block.result()
+        for begun, block in coming:
+            yield begun, block.result()
+
+
+class arrived:  # noqa: N801  a context manager reads like a verb
+    """Rows as an array: what comes in blocks is put into a file first, and taken away after."""
+
+    def __init__(self, given: Any, count: int, folder: Path) -> None:
+        self._given, self._count, self._path = given, count, folder / "arriving.npy"
+
+    def __enter__(self) -> Any:
+        values = self._given
+        if not hasattr(values, "shape"):
+            values = self._spooled(iter(values))
+        if len(values.shape) != 2 or values.shape[0] != self._count:
+            raise IndexFileError(
+                f"descriptors have shape {tuple(values.shape)}, but there are {self._count} "
+                "photos; give one row a photo"
+            )
+        return values
+
+    def __exit__(self, *_: object) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def _spooled(self, blocks: Iterator[NDArray[Any]]) -> NDArray[Any]:
+        first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
+        rest: Iterable[NDArray[Any]] = (np.asarray(block) for block in blocks)
+
+        def every() -> Iterator[NDArray[Any]]:
+            yield first
+            yield from rest
+
+        write_blocks(self._path, every(), (self._count, first.shape[1]), first.dtype)
+        return map_array(self._path)
+
+
+def _write_derived(
+    target: Path, manifest: Manifest, photos: Photos, starts: Rows, prototypes: Floats
+) -> tuple[float, dict[str, Any]]:
+    """What follows from the descriptors: scale, codes, impostors, spectra."""
+    descriptors = map_array(target / f"{ROWS}descriptors.npy")
+    scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
+    coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
+    every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))
+    impostors = impostor_terms(
+        descriptors, photos.positions, starts, prototypes, coarse, every, loose
+    )
+    write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
+    for name in manifest.spectra:
+        points = draw_points(
+            name,
+            prototypes.shape[1],
+            count=COUNT,
+            seed=SEED,
+            spread=photo_spread(descriptors, starts),
+        )
+        write_spectra(target, name, descriptors, starts, points)
+    return scale, tuning
+
+
+def write_codes(
+    target: Path, descriptors: Any, starts: Rows, prototypes: Floats, scale: float
+) -> tuple[Coarse | None, dict[str, Any]]:
+    """Codes of the prototypes, where there are enough places, and what was measured of them."""
+    held = np.flatnonzero((np.diff(starts) > 0) & prototypes.any(axis=1))
+    if not len(held):
+        return None, {}
+    asked = made_up_queries(descriptors, starts, np.random.default_rng(0))
+    coarse = build_coarse(prototypes, held, asked, scale)
+    return coarse, coarse.write(target) if coarse is not None else {}
+
+
+def check_units(block: Floats, rows: Rows) -> None:
+    """Refuse descriptors that are not finite and of unit length."""
+    norms = np.sqrt(np.vecdot(block, block))
+    bad = np.flatnonzero(~(np.abs(norms - 1) < 1e-2))
+    if len(bad):
+        raise IndexFileError(
+            f"descriptor {rows[bad[0]]} has length {norms[bad[0]]:.3g} "
+            f"({len(bad)} like it); descriptors must be finite and of unit length"
+        )

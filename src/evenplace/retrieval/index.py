@@ -1,0 +1,215 @@
+"""An index on disk, and what a reader sees of it.
+
+    index/manifest.json            one generation: its files with checksums, the model, the scale
+    index/lock                     held by whoever writes
+    index/000001/                  what the first generation wrote
+        rows-descriptors.npy       (N, D) float16, photos of a place side by side
+        rows-NAME.npy              (N, W) whatever else is kept of each photo
+        slots.npy                  (N,) where each photo's rows lie, unless they are in order
+        starts.npy                 (C + 1,) photos starts[c] to starts[c + 1] belong to place c
+        photos.arrow               path, position, heading, time of each
+        impostors.npy              (N,) float32
+        places.parquet             the places
+        prototypes.npy             (C, D) float32
+        coarse*                    codes of the prototypes, from 4096 places on
+        spectra-NAME-*.npy         characteristic functions of the places
+    index/000002/                  what the second wrote anew; its manifest names the rest above
+
+A generation is whole: its manifest names all that it consists of, and a file that did not change
+is the one an earlier generation wrote.  Rows of photos come in segments: an update writes those
+of the photos that came, and `slots` puts all of them into the order of the places.
+
+Photos from starts[C] on are in no place: no shortlist reaches them.
+
+N photos · C places · D descriptor · W numbers a photo
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evenplace.errors import EvenPlaceError, PhotoError
+from evenplace.photos.table import Photos
+from evenplace.places.table import Places
+from evenplace.retrieval.arrays import map_array, map_photos
+from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.column import Column, ranges
+from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.polar import COUNT, SEED, PolarSpectra, draw_points
+from evenplace.retrieval.scale import photo_spread
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+T = TypeVar("T")
+ROWS = "rows-"  # files with a row a photo
+
+
+@dataclass(frozen=True)
+class Index:
+    """One generation of a database, ready to be searched; arrays stay on disk until touched.
+
+    It stays as it is while a writer makes the next generation: open the folder again to see that.
+    """
+
+    folder: Path
+    manifest: Manifest
+    photos: Photos
+    places: Places
+    starts: Rows  # (C + 1,)
+    prototypes: Floats  # (C, D)
+    impostors: Floats  # (N,) how much each photo looks like somewhere else
+    columns: dict[str, Column]  # what is kept of each photo, by name
+    coarse: Coarse | None
+    kept_spectra: dict[str, PolarSpectra]
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    @property
+    def model(self) -> str:
+        return self.manifest.model
+
+    @property
+    def scale(self) -> float:
+        return self.manifest.scale
+
+    @property
+    def descriptors(self) -> Column:
+        """Descriptors of all photos; rows are read as they are asked for.  (N, D)."""
+        return self.columns["descriptors"]
+
+    @property
+    def dim(self) -> int:
+        return self.descriptors.shape[1]
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.bytes for entry in self.manifest.files.values())
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """Database photos in each place.  (C,)."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def labels(self) -> Rows:
+        """Place of each photo, -1 for photos that no place holds.  (N,)."""
+        placed = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return np.concatenate([placed, np.full(len(self) - len(placed), -1)])
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """East and north of every photo.  (N, 2)."""
+        return self.photos.positions
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """East and north of every photo, in the memory of the table.  (N,) each."""
+        return self.photos.east, self.photos.north
+
+    def spots(self, rows: Rows) -> NDArray[np.float64]:
+        """East and north of some photos.  (P,) -> (P, 2)."""
+        try:
+            return np.stack([axis[rows] for axis in self._axes], axis=1)
+        except IndexError as cause:
+            raise PhotoError(f"there is no such row among {len(self)} photos ({cause})") from cause
+
+    def vectors(self, rows: Rows) -> Floats:
+        """Descriptors of some photos.  (P,) -> (P, D)."""
+        halves = self.descriptors[rows]
+        whole: Floats = torch.from_numpy(halves).float().numpy()  # many times as fast as numpy
+        return whole
+
+    def paths(self, rows: Rows) -> list[str]:
+        """Where some photos lie; their row numbers when they came without files."""
+        table = self.photos.table
+        if "path" not in table.column_names:
+            return [f"photo {row}" for row in rows]
+        return [table.column("path")[int(row)].as_py() for row in rows]
+
+    def places_of(self, rows: Rows) -> Rows:
+        """Place of some photos, -1 for none.  (P,) -> (P,)."""
+        places = np.searchsorted(self.starts, rows, "right") - 1
+        return np.where(places < len(self.places), places, -1)
+
+    def rows_of(self, places: Rows) -> tuple[Rows, Rows]:
+        """Rows of the photos of some places, place by place, and which of the places each is of."""
+        return ranges(self.starts[places], self.starts[places + 1])
+
+    def spectra(self, name: str, count: int = COUNT, seed: int = SEED) -> PolarSpectra:
+        """Characteristic functions of all places: from the files, or measured now."""
+        if (count, seed) == (COUNT, SEED) and name in self.kept_spectra:
+            return self.kept_spectra[name]
+        spread = photo_spread(self.descriptors, self.starts)
+        points = draw_points(name, self.dim, count=count, seed=seed, spread=spread)
+        return PolarSpectra.measure(self.descriptors, self.starts, points)
+
+
+def open_index(folder: str | Path) -> Index:
+    """Open the newest generation without reading it.
+
+    Sizes of files are checked now, contents by `verify_index`.
+    """
+    return _newest(Path(folder), _open)
+
+
+def verify_index(folder: str | Path) -> Manifest:
+    """Read every file and compare it with its checksum."""
+
+    def check(folder: Path, manifest: Manifest) -> Manifest:
+        manifest.check_contents(folder)
+        return manifest
+
+    return _newest(Path(folder), check)
+
+
+def _newest(folder: Path, look: Callable[[Path, Manifest], T]) -> T:
+    """Look at the newest generation, or at a newer one if a writer swept it away meanwhile."""
+    while True:
+        manifest = Manifest.read(folder)
+        try:
+            return look(folder, manifest)
+        except (EvenPlaceError, OSError):
+            if Manifest.read(folder).generation == manifest.generation:
+                raise
+
+
+def _open(folder: Path, manifest: Manifest) -> Index:
+    manifest.check_sizes(folder)
+
+    def one(name: str) -> Path:
+        return folder / manifest.named(name)[0]
+
+    slots = np.array(map_array(one("slots.npy"))) if manifest.named("slots.npy") else None
+    return Index(
+        folder=folder,
+        manifest=manifest,
+        photos=map_photos(one("photos.arrow")),
+        places=Places.read(one("places.parquet")),
+        starts=np.array(map_array(one("starts.npy"))),
+        prototypes=np.asarray(map_array(one("prototypes.npy"))),
+        impostors=np.asarray(map_array(one("impostors.npy"))),
+        columns={
+            name: Column([folder / path for path in manifest.named(f"{ROWS}{name}.npy")], slots)
+            for name in column_names(manifest)
+        },
+        coarse=Coarse.open(one("coarse.faiss").parent, manifest.tuning)
+        if manifest.named("coarse.faiss")
+        else None,
+        kept_spectra={
+            name: PolarSpectra.open(one(f"spectra-{name}-points.npy").parent, name)
+            for name in manifest.spectra
+        },
+    )
+
+
+def column_names(manifest: Manifest) -> list[str]:
+    """What a generation keeps of each photo."""
+    names = {path.partition("/")[2] for path in manifest.files}
+    return sorted(name[len(ROWS) : -len(".npy")] for name in names if name.startswith(ROWS))
