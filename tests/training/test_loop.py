@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenplace.errors import PlaceError, RunError
+from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.photos import Photos, read_photos
@@ -186,3 +186,42 @@ def test_places_start_at_the_mean_of_their_photos(town: Photos, tmp_path: Path) 
         mean = descriptors[torch.from_numpy(places.labels == 0)].sum(dim=0)
         prototype = trained.network.classifiers.joint()[0]
     torch.testing.assert_close(prototype, mean / mean.norm(), atol=1e-5, rtol=1e-4)
+
+
+def test_pooling_once_trains_as_pooling_in_every_batch(town: Photos, tmp_path: Path) -> None:
+    """A mean has nothing to learn, so keeping it changes nothing but float16's rounding, 5e-4."""
+    spec = NetworkSpec(image_size=32, dim=16, cut=9, aggregator="mean")
+    recipe = Recipe(network=spec).changed(["epochs=3", "batch=16", "lr=0.001", "views=1"])
+    places = Grid(20).partition(town)
+    every, once = (
+        train(build_network(spec), town, places, recipe.changed([f"projection_only={how}"]),
+              tmp_path / how)
+        for how in ("false", "true")
+    )  # fmt: skip
+    np.testing.assert_allclose(every.losses, once.losses, rtol=2e-3)
+    assert every.losses[-1] < 0.98 * every.losses[0]
+
+
+def test_clusters_stay_where_they_started_when_only_the_projection_trains(
+    town: Photos, tmp_path: Path
+) -> None:
+    spec = NetworkSpec(image_size=64, dim=16, cut=6, layer=5, aggregator="netvlad")
+    recipe = Recipe(network=spec).changed(["batch=16", "lr=0.01", "views=1"])
+    places = Grid(20).partition(town)
+    before, after = (
+        train(build_network(spec), town, places,
+              recipe.changed([f"epochs={epochs}", "projection_only=true"]), tmp_path / str(epochs))
+        .network.state_dict()
+        for epochs in (0, 2)
+    )  # fmt: skip
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert {"aggregator.centres", "aggregator.score.weight"} <= same
+    assert "projection.weight" not in same
+    assert not list((tmp_path / "2").glob("tmp*"))
+
+
+def test_pooling_once_needs_a_frozen_network_and_one_view(town: Photos, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="use views=1"):
+        Recipe().changed(["projection_only=true", "views=2"])
+    with pytest.raises(SettingError, match="use cut=9"):
+        run_training(town, tmp_path / "run", "projection_only=true", "views=1")

@@ -119,8 +119,12 @@ class PlaceNetwork(nn.Module):
         return self.describe(self.backbone.trunk(photos))
 
     def describe(self, maps: Tensor) -> Tensor:
-        """Unit descriptors from the trunk's output, which may come from a cache."""
-        return F.normalize(self.projection(self.pooled(maps)), dim=1)
+        """Unit descriptors from the trunk's output, or from what was `pooled` of it before.
+
+        Either may come from a cache.  maps: (B, D, h, w) or (B, A).
+        """
+        pooled = maps if maps.dim() == 2 else self.pooled(maps)
+        return F.normalize(self.projection(pooled), dim=1)
 
     def pooled(self, maps: Tensor) -> Tensor:
         """What the projection sees.  -> (B, A)."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.devices import choose_device, choose_precision, weight_type
-from evenplace.errors import PlaceError, RunError
+from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import sweep_drafts, whole_file
@@ -188,6 +188,7 @@ class _Trainer:
         ranks.wait()
         cache = self._cache(network, ranks) if self.recipe.training.cached else None
         how = self._augmentation() if self.recipe.training.augment else None
+        pooled_in = self._freeze_all_but_projection(network, run)
         source = PhotoSource(
             network,
             self.photos.paths,
@@ -196,12 +197,26 @@ class _Trainer:
             ranks=ranks,
             train_size=self.recipe.training.train_size,
             precision=self.precision,
+            pooled_in=pooled_in,
         )
         scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
         show = self.announce("training" if held is None else "training, some photos held out")
         session = Session(scene, held, show)
         session.fit(epochs)
         return session
+
+    def _freeze_all_but_projection(self, network: PlaceNetwork, run: Path) -> Path | None:
+        """Where to keep what the projection sees, if it alone trains."""
+        if not self.recipe.training.projection_only:
+            return None
+        backbone = network.backbone
+        if backbone.cut < len(backbone.stages):
+            raise SettingError(
+                f"projection_only=true, but the network trains from stage {backbone.cut} on; "
+                f"use cut={len(backbone.stages)}"
+            )
+        network.aggregator.requires_grad_(False)
+        return run
 
     def _claim(self, run: Path, places: Places, ranks: Ranks) -> None:
         ranks.lead(lambda _: claim_run(run, self.recipe, places))

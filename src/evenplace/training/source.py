@@ -3,7 +3,10 @@
 B batch · D channels · h, w cells of the feature map
 """
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -29,7 +32,8 @@ class PhotoSource:
     """Hands out the trunk's maps of photos, this rank's part of each batch.
 
     A photo that cannot be decoded leaves its batch and is listed, whenever it is met; later
-    epochs do without it.
+    epochs do without it.  pooled_in: where only the projection trains, a folder to keep what it
+    sees of each photo; batches are then (B, A) instead of maps.
     """
 
     def __init__(
@@ -42,10 +46,12 @@ class PhotoSource:
         ranks: Ranks,
         train_size: Size | None = None,
         precision: torch.dtype = torch.float32,
+        pooled_in: Path | None = None,
     ) -> None:
         self.network, self.paths, self.cache = network, paths, cache
         self.train_size = train_size or network.image_size
         self.how, self.ranks, self.precision = how, ranks, precision
+        self.pooled_in = pooled_in
         self.bad = {one.path: one.reason for one in cache.skipped} if cache else {}
         self.known = set(self.bad)  # those that this epoch's batches were drawn without
 
@@ -74,8 +80,7 @@ class PhotoSource:
         if self.cache is not None:
             for step in steps:
                 mine = step.part(self.ranks.rank, self.ranks.count)
-                maps = self.cache.batch(step.rows[mine], step.views[mine])
-                yield step, self._carry(maps)
+                yield step, self._carry(self._cached(step.rows[mine], step.views[mine]))
             return
         parts = [step.rows[step.part(self.ranks.rank, self.ranks.count)] for step in steps]
         loaded = load_chunks(self.paths, self.train_size, parts)
@@ -89,6 +94,28 @@ class PhotoSource:
             with lower_precision(self.network.device, self.precision):
                 maps = self.network.backbone.trunk(pixels)
             yield step.only(gather_mask(kept, self.ranks)), maps
+
+    def _cached(self, rows: Ints, views: Ints) -> Tensor:
+        """Maps of the cache, or, where only the projection trains, what is pooled of them."""
+        assert self.cache is not None
+        if self.pooled_in is None:
+            return self.cache.batch(rows, views)
+        return torch.from_numpy(self._all_pooled[rows]).to(torch.float32)
+
+    @cached_property
+    def _all_pooled(self) -> NDArray[np.float16]:
+        """What the projection sees of every photo, in a file that goes with the process: (N, A).
+
+        Made when the first batch is asked for: by then the aggregator has its clusters.
+        """
+        shape = (len(self.paths), self.network.aggregator.dim)
+        with tempfile.TemporaryFile(dir=self.pooled_in) as file:
+            found: NDArray[np.float16] = np.memmap(file, np.float16, "w+", shape=shape)
+        rows = np.flatnonzero(self.readable)
+        with torch.no_grad():
+            for at, maps in self._plain(rows):
+                found[rows[at]] = self.network.pooled(maps).half().cpu().numpy()
+        return found
 
     def look(self, rows: Ints, *, regions: bool = False) -> NDArray[np.float32]:
         """Describe photos as they are, with the network as it is now.  -> (n, D) or (n, R, D).

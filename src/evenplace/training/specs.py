@@ -72,7 +72,8 @@ class TrainingSpec:
     one city, as GSV-Cities' trainers have it.  warmup: epochs.  min_lr: training ends once the
     rate has fallen below it.  average: decay of a moving average of the weights.  validation:
     share of the spots held out; refit: train again on all photos for the number of epochs that
-    was best on them.  checkpoint: seconds between two within an epoch.
+    was best on them.  checkpoint: seconds between two within an epoch.  projection_only: the
+    aggregator keeps the clusters it started with, so that its output is computed once a photo.
     """
 
     epochs: int = 10
@@ -111,6 +112,7 @@ class TrainingSpec:
     tensorboard: bool = False
     train_size: Size | None = None
     min_lr: float = 0.0
+    projection_only: bool = False
 
     def __post_init__(self) -> None:
         check_settings("training", TrainingSpec, vars(self))
@@ -120,6 +122,11 @@ class TrainingSpec:
             raise SettingError(
                 f"train_size={self.train_size} beside cached=true: the cache keeps photos at the "
                 "size they are asked at; use cached=false, or leave train_size out"
+            )
+        if self.projection_only and (self.views > 1 or not self.cached):
+            raise SettingError(
+                f"projection_only=true beside views={self.views}, cached={self.cached}: it keeps "
+                "one pooled view of each photo; use views=1 and cached=true"
             )
         _known(self, "sampler", SAMPLERS)
         _known(self, "start", ("principal", "random"))
