@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evenplace.errors import SettingError
-from evenplace.networks.aggregators import AGGREGATORS, SALAD, VLAD, GeM, NetVLAD, Request
+from evenplace.networks.aggregators import AGGREGATORS, SALAD, VLAD, GeM, ImAge, NetVLAD, Request
 from evenplace.networks.aggregators.gem import generalised_mean
 from evenplace.networks.aggregators.kmeans import kmeans, sharpness
 from evenplace.networks.aggregators.netvlad import soft_residuals
@@ -239,3 +239,17 @@ def test_gem_before_and_after_differ_only_in_where_they_normalise() -> None:
     before = GeM(4, normalise="before")(Features(maps))
     after = GeM(4)(Features(maps))
     assert torch.allclose(before, after, atol=1e-5)  # one cell: pooling does nothing
+
+
+@torch.no_grad()
+def test_image_without_blocks_to_join_brings_its_own() -> None:
+    torch.manual_seed(0)
+    image = ImAge(112, depth=2).eval()
+    maps = torch.randn(2, 112, 4, 5)
+    found = image(Features(maps))
+    assert image.prompts() is None
+    assert found.shape == (2, 8 * 112)
+    moved = image(Features(maps.flip(3)))  # attention does not see the order of cells
+    assert torch.allclose(found, moved, atol=1e-5)
+    assert not torch.allclose(found, image(Features(maps + torch.randn_like(maps))), atol=1e-2)
+    assert not [name for name in ImAge(112).state_dict() if name.startswith("blocks")]

@@ -85,5 +85,6 @@ AGGREGATORS: Registry[AggregatorEntry] = Registry(
         "boq": AggregatorEntry(_boq),
         "cricavpr": AggregatorEntry(lambda r: CricaVPR(r.channels)),
         "image": AggregatorEntry(lambda r: ImAge(r.channels)),
+        "image-blocks": AggregatorEntry(lambda r: ImAge(r.channels, depth=2)),
     },
 )
