@@ -15,11 +15,13 @@ from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.describe.parts import Parts
 from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.networks.fingerprint import fingerprint
+from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval.generation import write_first
 from evenplace.retrieval.index import Index, open_index
+from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest, next_generation, writing
 from evenplace.training.cache import describe_cached
 
@@ -83,6 +85,15 @@ def index_described(
         model=fingerprint(network),
         scale=network.scale if network.place_count else None,
         spectra=spectra,
+        levels=_levels(network),
+    )
+
+
+def _levels(network: PlaceNetwork) -> Levels | None:
+    """A product of levels is a prototype's cosine; a sum needs the levels themselves."""
+    known = network.classifiers
+    return (
+        Levels.of(known) if isinstance(known, LevelClassifiers) and known.combine == "sum" else None
     )
 
 
@@ -102,6 +113,7 @@ def index_descriptors(
     scale: float | None = None,
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
+    levels: Levels | None = None,
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
@@ -109,6 +121,7 @@ def index_descriptors(
     `read_descriptors` opens (rows are read as they are needed), or blocks of rows as they come.
     scale: makes logits of the scores; without prototypes it is fitted to the photos
     (`fit_scale`).  extra: what else to keep of each photo, (N, W) by name, given like descriptors.
+    levels: classes whose sums score the places, instead of their prototypes.
     """
     folder = Path(out)
     with writing(folder):
@@ -126,6 +139,7 @@ def index_descriptors(
             photos,
             places,
             prototypes,
+            levels,
         )
     return open_index(folder)
 

@@ -21,6 +21,7 @@ from evenplace.retrieval.arrays import map_array, write_array, write_blocks, wri
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.impostors import impostor_terms
 from evenplace.retrieval.index import ROWS
+from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries
 from evenplace.retrieval.means import PlaceMeans
 from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
@@ -56,6 +57,7 @@ def write_first(
     photos: Photos,
     places: Places,
     prototypes: Floats | None,
+    levels: Levels | None = None,
 ) -> None:
     """Write a generation from scratch and switch to it.
 
@@ -76,6 +78,8 @@ def write_first(
     prototypes = np.asarray(prototypes, np.float32)
     ordered = photos[order.rows]
     write_array(target / "prototypes.npy", prototypes)
+    if levels is not None:
+        levels.write(target)
     write_layout(target, ordered, places, order.starts)
     with ThreadPoolExecutor(1) as disk:
         settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")

@@ -12,6 +12,7 @@
         places.parquet             the places
         prototypes.npy             (C, D) float32
         coarse*                    codes of the prototypes, from 4096 places on
+        levels-*.npy               classes whose sums score the places (CPlaNet)
         spectra-NAME-*.npy         characteristic functions of the places
     index/000002/                  what the second wrote anew; its manifest names the rest above
 
@@ -40,6 +41,7 @@ from evenplace.places.table import Places
 from evenplace.retrieval.arrays import map_array, map_photos
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.column import Column, ranges
+from evenplace.retrieval.levels import CLASSES, PARENTS, STARTS, Levels
 from evenplace.retrieval.manifest import Manifest
 from evenplace.retrieval.polar import COUNT, SEED, PolarSpectra, draw_points
 from evenplace.retrieval.scale import photo_spread
@@ -66,6 +68,7 @@ class Index:
     impostors: Floats  # (N,) how much each photo looks like somewhere else
     columns: dict[str, Column]  # what is kept of each photo, by name
     coarse: Coarse | None
+    levels: Levels | None
     kept_spectra: dict[str, PolarSpectra]
 
     def __len__(self) -> int:
@@ -201,6 +204,9 @@ def _open(folder: Path, manifest: Manifest) -> Index:
         },
         coarse=Coarse.open(one("coarse.faiss").parent, manifest.tuning)
         if manifest.named("coarse.faiss")
+        else None,
+        levels=Levels.open(one(CLASSES), one(PARENTS), one(STARTS))
+        if manifest.named(CLASSES)
         else None,
         kept_spectra={
             name: PolarSpectra.open(one(f"spectra-{name}-points.npy").parent, name)

@@ -41,13 +41,18 @@ class Shortlist:
         """The best places of each query and the log of the sum over all.  (Q, D)."""
         n = min(self.n, len(self.reachable))
         index, coarse = self.index, self.index.coarse
+        if index.levels is not None:
+            return index.levels.find(queries, index.prototypes, self.reachable, index.scale, n)
         if coarse is None or not self.approximate or 4 * n > len(coarse.members):
             return exact_pass(index.prototypes, self.reachable, queries, index.scale, n)
         return coarse.search(queries, index.prototypes, n, index.scale)
 
     def scores(self, query: Floats, places: Rows) -> Floats:
-        """<query, prototype> of some places.  (D,) -> (places,)."""
-        scores: Floats = self.index.prototypes[places] @ query
+        """Scores of some places, as `find` gives them.  (D,) -> (places,)."""
+        index = self.index
+        scores: Floats = index.prototypes[places] @ query
+        if index.levels is not None:
+            scores = index.levels.scores(query[None], index.prototypes, places, index.scale)[0]
         return scores
 
 

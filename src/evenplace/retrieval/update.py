@@ -26,6 +26,7 @@ from evenplace.retrieval.column import Column, ranges
 from evenplace.retrieval.generation import BLOCK, by_place, check_units, write_codes, write_layout
 from evenplace.retrieval.impostors import impostor_terms
 from evenplace.retrieval.index import ROWS, Index, open_index
+from evenplace.retrieval.levels import CLASSES, STARTS
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.means import PlaceMeans
 from evenplace.retrieval.polar import PolarSpectra
@@ -191,6 +192,9 @@ def _write_next(
     write_array(target / "impostors.npy", impostors)
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, columns["descriptors"]).write(target, name)
+    if index.levels is not None:
+        index.levels.renumbered(change.numbers, len(change.places)).write_parents(target)
+        shared += [*index.manifest.named(CLASSES), *index.manifest.named(STARTS)]
     files = {path: index.manifest.files[path] for path in shared}
     replace(manifest, tuning=tuning, files=files | entries(index.folder, target.name)).write(
         index.folder
