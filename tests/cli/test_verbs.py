@@ -351,3 +351,24 @@ def test_foreign_descriptors_are_indexed_from_a_file(
     )  # fmt: skip
     assert said.code == 0, said.err
     assert f"{count} photos" in said.out
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_store_answers_what_the_files_answer(
+    evenplace: Command, run: Path, town: Path, tmp_path: Path
+) -> None:
+    photo = sorted((town / "queries").iterdir())[0]
+    before = evenplace("locate", run, photo).out
+    filled = evenplace("index", "store", run, tmp_path / "milvus.db")
+    assert filled.code == 0, filled.err
+    assert "locate, evaluate and serve ask it" in filled.out
+    assert evenplace("locate", run, photo).out.splitlines()[:3] == before.splitlines()[:3]
+    assert evenplace("index", "add", run, "--database", town / "queries").code == 0
+    assert photo.name in evenplace("locate", run, photo).out
+    (run / "store.json").write_text('{"uri": "http://127.0.0.1:1", "name": "x"}')
+    refused = evenplace("locate", run, photo)
+    assert refused.code == 2
+    assert "does not answer" in refused.err
+    (run / "store.json").unlink()
+    assert evenplace("locate", run, photo).code == 0

@@ -49,7 +49,7 @@ class Typist:
             exec(compile("\n" * block.line + code, ROOT / block.document, "exec"), self.names)
 
     def _command(self, block: Block, command: Command) -> None:
-        words = shrink(list(command.words))
+        words = shrink([HERE.get(word, word) for word in command.words])
         if words[0] == "make":
             words = shrink(_made_by(words[1]))
         if words[:2] == ["evenplace", "serve"]:

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, index_descriptors
+from evenplace.retrieval import Index, Position, Search, index_descriptors
 from evenplace.retrieval.calibration import fit_calibration
-from evenplace.retrieval.position import fuse_position
+from evenplace.retrieval.candidates import Pools
+from evenplace.retrieval.position import fuse_positions
 from tests.drawn import EAST, NORTH, photos_at, unit
 
 
@@ -29,6 +31,20 @@ def index(tmp_path: Path) -> Index:
 def asked(index: Index, row: int) -> np.ndarray:
     query = np.asarray(index.descriptors[[row]], np.float32)
     return query / np.linalg.norm(query)
+
+
+def fuse_position(spots: NDArray[np.float64], cosines: NDArray[np.float32], best: int) -> Position:
+    """The position of one query's candidates."""
+    nobody, nothing = np.zeros(len(spots), np.int64), np.zeros(len(spots), np.float32)
+    pools = Pools(
+        rows=nobody,
+        places=nobody,
+        cosines=cosines,
+        log_posterior=nothing,
+        queries=np.zeros((1, 0), np.float32),
+        cuts=np.array([0, len(spots)]),
+    )
+    return fuse_positions(pools, spots, np.array([best]))[0]
 
 
 def test_an_answer_says_it_all(index: Index) -> None:

@@ -87,12 +87,12 @@ def test_products_do_not_depend_on_the_batch(
     queries, _ = drawn(40, 4)
     rows = np.random.default_rng(0).integers(len(index), size=4000)
     cuts = np.sort(np.append([0, 4000], np.random.default_rng(1).integers(4000, size=39)))
-    found = compare_rows(index.descriptors.read, queries, rows, cuts)
+    found = compare_rows(index.columns["descriptors"], queries, rows, cuts)
     np.testing.assert_allclose(
         found, np.vecdot(index.vectors(rows), np.repeat(queries, np.diff(cuts), axis=0)), atol=1e-6
     )
     for query, (first, last) in enumerate(pairwise(cuts)):
-        own = compare_rows(index.descriptors.read, queries[query, None], rows[first:last],
+        own = compare_rows(index.columns["descriptors"], queries[query, None], rows[first:last],
                            np.array([0, last - first]))  # fmt: skip
         np.testing.assert_array_equal(found[first:last], own)
     whole = dots(queries, index.prototypes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenplace.errors import IndexFileError, SettingError
+from evenplace.errors import IndexFileError
 from evenplace.places import Grid
 from evenplace.retrieval import (
     Index,
@@ -18,7 +18,6 @@ from evenplace.retrieval import (
     open_index,
     remove_photos,
 )
-from evenplace.retrieval.baselines import FaissSearch
 from evenplace.retrieval.confidence import mass
 from evenplace.retrieval.sources import read_descriptors
 from evenplace.retrieval.stores import EmbeddedStore
@@ -81,38 +80,6 @@ def test_half_precision_keeps_the_order(index: Index) -> None:
     np.testing.assert_allclose(cosines, np.take_along_axis(whole, rows, axis=1), atol=1e-3)
     best = -np.sort(-whole, axis=1)[:, :10]
     np.testing.assert_allclose(cosines, best, atol=1e-3)
-
-
-@pytest.mark.parametrize("kind", ["flat", "ivf", "hnsw"])
-def test_faiss_baselines_agree_with_the_exact_search(index: Index, kind: str) -> None:
-    exact = Search(index, exact=True).search(queries(), 5)
-    found = FaissSearch(index, kind, probes=80).search(queries(), 5)
-    assert (found.rows[:, 0] == exact.rows[:, 0]).mean() >= (1.0 if kind == "flat" else 0.9)
-    np.testing.assert_allclose(found.distances[:, 0], exact.distances[:, 0], atol=2e-2)
-
-
-def test_an_unknown_baseline_is_refused(index: Index) -> None:
-    with pytest.raises(SettingError, match="known: flat, hnsw, ivf"):
-        FaissSearch(index, "annoy")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-def test_milvus_answers_as_the_embedded_store(index: Index, tmp_path: Path) -> None:
-    from evenplace.retrieval.milvus import MilvusStore
-
-    store = MilvusStore.fill(index, str(tmp_path / "milvus.db"))
-    for rule in ("l2", "fused", "kde"):
-        ours = Search(index, rerank=rule).search(queries(12), 10)
-        theirs = Search(index, rerank=rule, store=store).search(queries(12), 10)
-        np.testing.assert_allclose(theirs.distances, ours.distances, atol=1e-3)
-        assert (theirs.rows == ours.rows).mean() > 0.98  # float32 breaks ties of float16
-        np.testing.assert_allclose(theirs.confidence, ours.confidence, atol=1e-3)
-    there, here = (one.nearest(queries(12), 5) for one in (store, EmbeddedStore(index)))
-    np.testing.assert_allclose(there.cosines, here.cosines, atol=1e-3)
-    assert (there.rows == here.rows).mean() > 0.98
-    with pytest.raises(IndexFileError, match="no collection"):
-        MilvusStore(index, str(tmp_path / "milvus.db"), name="other")
 
 
 def test_neighbouring_cells_join_the_pool(index: Index) -> None:

@@ -111,7 +111,7 @@ def test_an_update_shares_the_rows_that_stay(folder: Path) -> None:
     first = before.manifest.named("rows-descriptors.npy")
     more = add_photos(folder, *drawn(10, 2))
     assert more.manifest.named("rows-descriptors.npy") == [*first, "000002/rows-descriptors.npy"]
-    assert more.descriptors.lengths.tolist() == [120, 10]
+    assert more.columns["descriptors"].lengths.tolist() == [120, 10]
     expected = np.concatenate([drawn(120, 1)[0], drawn(10, 2)[0]]).astype(np.float16)
     names = [*drawn(120, 1)[1].paths, *drawn(10, 2)[1].paths]
     order = [names.index(path) for path in more.photos.paths]
@@ -125,8 +125,8 @@ def test_many_updates_leave_few_segments_and_little_that_is_gone(folder: Path) -
         index = add_photos(folder, vectors, photos)
         index = remove_photos(folder, photos.paths[:10])
         kept |= set(photos.paths[10:])
-        assert index.descriptors.lengths.sum() <= 2 * len(index)
-        assert len(index.descriptors.lengths) <= 5
+        assert index.columns["descriptors"].lengths.sum() <= 2 * len(index)
+        assert len(index.columns["descriptors"].lengths) <= 5
     assert set(index.photos.paths) == kept
     assert len(index) == len(kept) == 240
     here = {path.parent.name + "/" + path.name for path in folder.glob("*/*")}
@@ -383,3 +383,20 @@ def test_a_read_only_disk_is_read_and_not_written(
     with pytest.raises(IndexFileError, match="Read-only file system"):
         add_photos(folder, *drawn(3, 5))
     assert all(len(hits) == 8 for hits in answers(open_index(folder)))
+
+
+def test_one_file_is_one_photo_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    vectors, photos = drawn(4, 1)
+    spots = photos.positions - [EAST, NORTH]
+    again = named(spots, ["a.jpg", "./a.jpg", str(tmp_path / "b.jpg"), "x/../b.jpg"])
+    index = index_descriptors(vectors, again, Grid(20).partition(again), tmp_path / "i")
+    assert sorted(index.photos.paths) == [str(tmp_path / "b.jpg"), "a.jpg"]
+    assert [one.path for one in index.photos.skipped] == ["./a.jpg", "x/../b.jpg"]
+    rows = index.descriptors[np.argsort(index.photos.paths)]
+    np.testing.assert_allclose(rows, vectors[[2, 0]], atol=1e-3)
+    with pytest.raises(PhotoError, match="already"):
+        add_photos(tmp_path / "i", vectors[:1], named(spots[:1], [str(tmp_path / "a.jpg")]))
+    assert remove_photos(tmp_path / "i", ["b.jpg"]).photos.paths == ["a.jpg"]

@@ -40,7 +40,7 @@ index_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(index_app, name="index")
-for change in (index.build, index.add, index.remove, index.verify):
+for change in (index.build, index.add, index.remove, index.store, index.verify):
     index_app.command()(change)
 
 for verb in (

@@ -42,6 +42,16 @@ def build(
     cell: Annotated[
         float, typer.Option(help="with --method or --descriptors: side of a place in metres")
     ] = 20.0,
+    size: Annotated[
+        int | None, typer.Option("--bytes", help="bytes a photo that descriptors may take")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(help="or how to keep them: float16, int8, pca256, pca256-int8, pq64 …"),
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="also fill a Milvus store: its address, or a file name")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="of the network of --checkpoint: backbone=, dim=, image_size="),
@@ -61,23 +71,28 @@ def build(
     if (checkpoint or changes) and not method and not describer_of(run):
         named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
         raise SettingError(f"{named} needs its network's name; add --method")
-    photos = read_photos(database, layout)
+    if size is not None and keep:
+        raise SettingError(f"--bytes {size} and --keep {keep} say the same thing; give one")
+    photos, how = read_photos(database, layout), keep or size
     with bars() as announce:
         if descriptors:
-            built = index_files(run, photos, descriptors, cell=cell)
+            built = index_files(run, photos, descriptors, cell=cell, keep=how)
         elif method:
             built = index_foreign(
                 run, photos, method, checkpoint or "official", cell=cell, announce=announce,
-                **changes,
+                keep=how, **changes,
             )  # fmt: skip
         else:
             if checkpoint or changes:
                 choose_describer(run, checkpoint, **changes)
-            built = index_run(run, photos, announce=None if rank_of_process() else announce)
+            shown = None if rank_of_process() else announce
+            built = index_run(run, photos, announce=shown, keep=how)
             leave_ranks()
     if rank_of_process():  # one process of several speaks for all
         return
     print_skipped(built.photos.skipped)
+    _say_loss(built)
+    _fill(run, store)
     _say(run, built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
 
 
@@ -99,6 +114,7 @@ def add(
         photos = read_photos(database, layout)
         grown, skipped = add_to_run(run, photos, replace=replace, announce=announce)
     print_skipped(skipped)
+    _fill(run)
     _say(run, grown)
 
 
@@ -110,7 +126,17 @@ def remove(
     from evenplace.retrieval import remove_photos
     from evenplace.run.folder import run_indexes
 
-    _say(run, [remove_photos(folder, paths) for folder in run_indexes(run)][-1])
+    left = [remove_photos(folder, paths) for folder in run_indexes(run)][-1]
+    _fill(run)
+    _say(run, left)
+
+
+def store(
+    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    uri: Annotated[str, typer.Argument(help="address of a Milvus cluster, or a file name")],
+) -> None:
+    """Fill a store with the run's index; the run asks it from now on."""
+    _fill(run, uri)
 
 
 def verify(
@@ -138,6 +164,38 @@ def _say(run: Path, index: "Index", then: str = "") -> None:
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
         f"{int((index.labels < 0).sum())} in no place the model knows, "
         f"{size / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _fill(run: Path, uri: str | None = None) -> None:
+    """Let the run's store follow its index."""
+    from evenplace.run.store import fill_store
+
+    if (filled := fill_store(run, uri)) is not None:
+        console.print(
+            f"{filled.uri} holds this generation; locate, evaluate and serve ask it",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _say_loss(index: "Index") -> None:
+    """What keeping descriptors in fewer bytes costs, as it was measured."""
+    loss = index.manifest.loss
+    if not loss.get("asked"):
+        return
+    tail = (
+        f"; in the tail {loss['tail_exact']:.1f} → {loss['tail_kept']:.1f} "
+        f"of {loss['tail_asked']:.0f}"
+        if "tail_kept" in loss
+        else ""
+    )
+    console.print(
+        f"descriptors as {index.codec.name}, {index.columns['descriptors'].shape[1]} numbers a "
+        f"photo; R@1 of {loss['asked']:.0f} photos left out: {loss['exact']:.1f} as described → "
+        f"{loss['kept']:.1f} as kept{tail}",
         markup=False,
         soft_wrap=True,
     )

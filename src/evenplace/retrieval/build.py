@@ -66,11 +66,12 @@ def index_described(
     *,
     raw: bool = False,
     spectra: Sequence[str] = (),
+    keep: str | int | None = None,
 ) -> Index:
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means.
-    descriptors, photos: as in `index_descriptors`.
+    descriptors, photos, keep: as in `index_descriptors`.
     """
     prototypes = None
     if network.place_count:
@@ -86,6 +87,7 @@ def index_described(
         scale=network.scale if network.place_count else None,
         spectra=spectra,
         levels=_levels(network),
+        keep=keep,
     )
 
 
@@ -114,6 +116,7 @@ def index_descriptors(
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     levels: Levels | None = None,
+    keep: str | int | None = None,
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
@@ -122,6 +125,7 @@ def index_descriptors(
     scale: makes logits of the scores; without prototypes it is fitted to the photos
     (`fit_scale`).  extra: what else to keep of each photo, (N, W) by name, given like descriptors.
     levels: classes whose sums score the places, instead of their prototypes.
+    keep: descriptors in fewer bytes: a codec's name (`codec`), or how many bytes a photo.
     """
     folder = Path(out)
     with writing(folder):
@@ -140,6 +144,7 @@ def index_descriptors(
             places,
             prototypes,
             levels,
+            keep,
         )
     return open_index(folder)
 

@@ -4,17 +4,21 @@ Q queries · D descriptor · n shortlisted places · T candidates of a batch
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.candidates import Pools
+from evenplace.retrieval.candidates import Pools, rank_pools
 from evenplace.retrieval.coarse import Found
+from evenplace.retrieval.column import Column
+from evenplace.retrieval.rows import compare_rows
 from evenplace.retrieval.shortlist import Shortlist, cells_around
 from evenplace.retrieval.stores import Nearest, Store
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+_REFINED = 100  # candidates of a query
 
 
 def collect(
@@ -83,3 +87,16 @@ def _pools(
         queries=ranked,
         cuts=held.cuts,
     )
+
+
+def refined(pools: Pools, given: Floats, exact: Column) -> Pools:
+    """The same, the best of each query compared with what was given, not with its code.
+
+    given: (Q, D) queries; exact: (N, D) descriptors of the photos.
+    """
+    ranks = rank_pools(pools, -pools.cosines, by_place=False)
+    best = np.concatenate([ranks[q].order[:_REFINED] + pools.cuts[q] for q in range(len(pools))])
+    cuts = np.append(0, np.cumsum(np.minimum(pools.sizes, _REFINED)))
+    cosines = pools.cosines.copy()
+    cosines[best] = compare_rows(exact, given, pools.rows[best], cuts)
+    return replace(pools, cosines=cosines)

@@ -100,7 +100,13 @@ class Column:
 
     def __getitem__(self, which: Any) -> NDArray[Any]:
         """A copy of some rows, chosen as numpy chooses.  (P, W)."""
-        rows = np.atleast_1d(np.arange(len(self))[which])
+        if isinstance(which, np.ndarray) and which.dtype.kind == "i":
+            rows = which
+        else:
+            rows = np.arange(len(self))[which]
+        if not rows.ndim:
+            row: NDArray[Any] = self[rows[None]][0]
+            return row
         found = np.empty((len(rows), self.shape[1]), self.dtype)
         self.read(rows, found)
         return found

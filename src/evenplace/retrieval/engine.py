@@ -18,7 +18,7 @@ from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import explain, least_confidence, masses
 from evenplace.retrieval.calibration import Calibration
 from evenplace.retrieval.candidates import Pools, Rankings
-from evenplace.retrieval.collect import collect, collect_around
+from evenplace.retrieval.collect import collect, collect_around, refined
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
 from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits
 from evenplace.retrieval.index import Index, open_index
@@ -268,8 +268,13 @@ class Search:
         return np.concatenate(parts) if parts else np.empty((0, n), np.int64)
 
     def split(self, descriptors: Floats) -> tuple[Floats, Floats]:
-        """What finds the places and what ranks the photos; the same without `ranked_by`."""
-        return split_queries(descriptors, self.index, self.ranking)
+        """What finds the places and what ranks the photos; the same without `ranked_by`.
+
+        Both as the index keeps descriptors (`Codec.turn`).
+        """
+        sought, ranked = split_queries(descriptors, self.index, self.ranking)
+        turned = self.index.codec.turn(sought)
+        return turned, turned if ranked is sought else self.ranking.codec.turn(ranked)
 
     def _batch(
         self,
@@ -290,6 +295,9 @@ class Search:
             pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
         else:
             pools = collect_around(self.places, self.store, sought, ranked, found, nearest)
+        if self.ranking.codec.refines:
+            given = split_queries(queries, self.index, self.ranking)[1]
+            pools = refined(pools, given, self.ranking.columns["exact"])
         if hidden is not None:
             unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(hidden)]
             pools = pools.without(np.concatenate(unseen))

@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import IndexFileError
 from evenplace.photos.files import sync
-from evenplace.photos.table import Photos
+from evenplace.photos.same_files import first_of_each
+from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import map_array, write_array, write_blocks, write_photos
 from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
+from evenplace.retrieval.codec_loss import measure_loss
+from evenplace.retrieval.column import Column
 from evenplace.retrieval.impostors import impostor_terms
 from evenplace.retrieval.index import ROWS
 from evenplace.retrieval.levels import Levels
@@ -58,35 +62,66 @@ def write_first(
     places: Places,
     prototypes: Floats | None,
     levels: Levels | None = None,
+    keep: str | int | None = None,
 ) -> None:
     """Write a generation from scratch and switch to it.
 
     columns: what is kept of each photo, `descriptors` among them: arrays (N, W) or blocks of rows
     in the order of the photos.  prototypes: of the places, else their photos' mean directions.  A
-    scale of 0 is fitted.
+    scale of 0 is fitted.  keep: how descriptors are kept: a codec's name, or bytes a photo.
     """
     target = folder / f"{manifest.generation:06d}"
     target.mkdir()
-    order = by_place(places.locate(photos), len(places))
-    known = {}
+    photos, order = _once(photos, places)
+    known, codec, loss = {}, Codec(), {}
     for name, given in columns.items():
         with arrived(given, len(photos), target) as values:
-            means = PlaceMeans(len(places), int(values.shape[1]))
-            known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order, means)
-        if name == "descriptors" and prototypes is None:
-            prototypes = means.directions()
+            if name != "descriptors":
+                known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
+                continue
+            codec = _fitted(keep, values)
+            codec.write(target)
+            means, known[f"{ROWS}{name}.npy"] = write_descriptors(target, values, order, codec)
+            if codec.refines:
+                write_rows(target, "exact", values, order, np.float16)
+            if codec.name != "float16":
+                loss = measure_loss(codec, values, order, places.tiers)
+            if prototypes is None:
+                prototypes = means.directions()
+            elif codec.axes is not None:  # a prototype keeps its own length
+                prototypes = np.asarray(prototypes, np.float32) @ codec.axes
     prototypes = np.asarray(prototypes, np.float32)
-    ordered = photos[order.rows]
+    ordered = Photos(photos[order.rows].table, photos.skipped)
     write_array(target / "prototypes.npy", prototypes)
     if levels is not None:
+        if codec.axes is not None:
+            raise IndexFileError(
+                f"{codec.name} turns descriptors, and classes of several levels score these places "
+                "as they were trained; keep int8 or float16"
+            )
         levels.write(target)
     write_layout(target, ordered, places, order.starts)
     with ThreadPoolExecutor(1) as disk:
         settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")
-        scale, tuning = _write_derived(target, manifest, ordered, order.starts, prototypes)
+        kept = Descriptors(Column([target / f"{ROWS}descriptors.npy"]), codec)
+        scale, tuning = _write_derived(target, manifest, kept, ordered, order.starts, prototypes)
         settled.result()
     files = entries(folder, target.name, known)
-    replace(manifest, scale=scale, tuning=tuning, files=files).write(folder)
+    replace(manifest, scale=scale, tuning=tuning, files=files, codec=codec.name, loss=loss).write(
+        folder
+    )
+
+
+def _once(photos: Photos, places: Places) -> tuple[Photos, Order]:
+    """The photos place by place, each file once; those that came again are skipped ones."""
+    first = first_of_each(photos)
+    order = by_place(places.locate(photos)[first], len(places))
+    order = replace(order, rows=first[order.rows])
+    if len(first) == len(photos):
+        return photos, order
+    again = photos[np.setdiff1d(np.arange(len(photos)), first)]
+    skipped = [Skipped(path, "the same file came before") for path in again.paths]
+    return Photos(photos.table, [*photos.skipped, *skipped]), order
 
 
 def write_layout(target: Path, photos: Photos, places: Places, starts: Rows) -> None:
@@ -96,25 +131,44 @@ def write_layout(target: Path, photos: Photos, places: Places, starts: Rows) -> 
     replace(places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
 
 
-def write_rows(target: Path, name: str, values: Any, order: Order, means: PlaceMeans) -> FileEntry:
-    """Write what is kept of each photo, place by place.
-
-    Descriptors are checked, added up in `means`, and kept as float16.
-    """
+def write_descriptors(
+    target: Path, values: Any, order: Order, codec: Codec
+) -> tuple[PlaceMeans, FileEntry]:
+    """Write descriptors place by place, checked and coded; their places' means."""
+    nothing = codec.turn(np.zeros((1, int(values.shape[1])), np.float32))
+    means = PlaceMeans(len(order.starts) - 1, nothing.shape[1])
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start, block in _read_ahead(values, order.rows):
-            if name != "descriptors":
-                yield block
-                continue
-            whole = torch.from_numpy(block).float()
-            check_units(whole.numpy(), order.rows[start : start + BLOCK])
-            means.add(order.labels[start : start + BLOCK], whole.numpy())
-            yield whole.half().numpy()
+            whole: Floats = torch.from_numpy(block).float().numpy()
+            check_units(whole, order.rows[start : start + BLOCK])
+            turned = codec.turn(whole)
+            means.add(order.labels[start : start + BLOCK], turned)
+            yield codec.encode(turned)
 
-    kind = np.float16 if name == "descriptors" else values.dtype
+    code = codec.encode(nothing)
+    shape = (len(order.rows), code.shape[1])
+    return means, write_blocks(target / f"{ROWS}descriptors.npy", blocks(), shape, code.dtype)
+
+
+def write_rows(
+    target: Path, name: str, values: Any, order: Order, kind: DTypeLike | None = None
+) -> FileEntry:
+    """Write what else is kept of each photo, place by place."""
+    blocks = (block for _, block in _read_ahead(values, order.rows))
     shape = (len(order.rows), int(values.shape[1]))
-    return write_blocks(target / f"{ROWS}{name}.npy", blocks(), shape, kind)
+    return write_blocks(target / f"{ROWS}{name}.npy", blocks, shape, kind or values.dtype)
+
+
+def _fitted(keep: str | int | None, values: Any) -> Codec:
+    """The codec that was asked for, fitted to photos evenly chosen."""
+    count, dim = values.shape
+    name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
+    if name == "float16":
+        return Codec()
+    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+    generator = np.random.default_rng(0)
+    return fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
 
 
 def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -168,10 +222,14 @@ class arrived:  # noqa: N801  a context manager reads like a verb
 
 
 def _write_derived(
-    target: Path, manifest: Manifest, photos: Photos, starts: Rows, prototypes: Floats
+    target: Path,
+    manifest: Manifest,
+    descriptors: Descriptors,
+    photos: Photos,
+    starts: Rows,
+    prototypes: Floats,
 ) -> tuple[float, dict[str, Any]]:
     """What follows from the descriptors: scale, codes, impostors, spectra."""
-    descriptors = map_array(target / f"{ROWS}descriptors.npy")
     scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
     coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
     every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))

@@ -5,6 +5,7 @@
     index/000001/                  what the first generation wrote
         rows-descriptors.npy       (N, D) float16, photos of a place side by side
         rows-NAME.npy              (N, W) whatever else is kept of each photo
+        codec-*.npy                how descriptors are kept, where not as float16
         slots.npy                  (N,) where each photo's rows lie, unless they are in order
         starts.npy                 (C + 1,) photos starts[c] to starts[c + 1] belong to place c
         photos.arrow               path, position, heading, time of each
@@ -40,6 +41,7 @@ from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import map_array, map_photos
 from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.column import Column, ranges
 from evenplace.retrieval.levels import CLASSES, PARENTS, STARTS, Levels
 from evenplace.retrieval.manifest import Manifest
@@ -67,6 +69,7 @@ class Index:
     prototypes: Floats  # (C, D)
     impostors: Floats  # (N,) how much each photo looks like somewhere else
     columns: dict[str, Column]  # what is kept of each photo, by name
+    codec: Codec
     coarse: Coarse | None
     levels: Levels | None
     kept_spectra: dict[str, PolarSpectra]
@@ -82,14 +85,20 @@ class Index:
     def scale(self) -> float:
         return self.manifest.scale
 
-    @property
-    def descriptors(self) -> Column:
+    @cached_property
+    def descriptors(self) -> Descriptors:
         """Descriptors of all photos; rows are read as they are asked for.  (N, D)."""
-        return self.columns["descriptors"]
+        return Descriptors(self.columns["descriptors"], self.codec)
 
     @property
     def dim(self) -> int:
+        """Numbers that are kept of a photo."""
         return self.descriptors.shape[1]
+
+    @property
+    def given(self) -> int:
+        """Numbers of a descriptor as the model makes it."""
+        return self.dim if self.codec.axes is None else len(self.codec.axes)
 
     @property
     def bytes(self) -> int:
@@ -125,8 +134,8 @@ class Index:
 
     def vectors(self, rows: Rows) -> Floats:
         """Descriptors of some photos.  (P,) -> (P, D)."""
-        halves = self.descriptors[rows]
-        whole: Floats = torch.from_numpy(halves).float().numpy()  # many times as fast as numpy
+        kept = self.descriptors[rows]
+        whole: Floats = torch.from_numpy(kept).float().numpy()  # many times as fast as numpy
         return whole
 
     def paths(self, rows: Rows) -> list[str]:
@@ -202,6 +211,7 @@ def _open(folder: Path, manifest: Manifest) -> Index:
             name: Column([folder / path for path in manifest.named(f"{ROWS}{name}.npy")], slots)
             for name in column_names(manifest)
         },
+        codec=Codec.open(manifest.codec, [folder / path for path in codec_files(manifest)]),
         coarse=Coarse.open(one("coarse.faiss").parent, manifest.tuning)
         if manifest.named("coarse.faiss")
         else None,
@@ -213,6 +223,10 @@ def _open(folder: Path, manifest: Manifest) -> Index:
             for name in manifest.spectra
         },
     )
+
+
+def codec_files(manifest: Manifest) -> list[str]:
+    return [path for path in manifest.files if "/codec-" in path]
 
 
 def column_names(manifest: Manifest) -> list[str]:

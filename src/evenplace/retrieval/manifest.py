@@ -43,6 +43,8 @@ class Manifest:
     files: dict[str, FileEntry] = field(default_factory=dict)  # by path below the index
     tuning: dict[str, float] = field(default_factory=dict)  # of the approximate shortlist
     spectra: tuple[str, ...] = ()  # which characteristic functions lie beside
+    codec: str = "float16"  # how descriptors are kept
+    loss: dict[str, float] = field(default_factory=dict)  # what that costs (`measure_loss`)
 
     def write(self, folder: Path) -> None:
         """Make this the generation that readers open from now on."""

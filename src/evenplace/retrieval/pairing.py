@@ -52,14 +52,14 @@ def split_queries(queries: Floats, index: Index, ranking: Index) -> tuple[Floats
     """
     if ranking is index:
         return queries, queries
-    first, second = np.split(queries, [index.dim], axis=1)
+    first, second = np.split(queries, [index.given], axis=1)
     return np.ascontiguousarray(first), np.ascontiguousarray(second)
 
 
 def check_queries(queries: Floats, index: Index, ranking: Index) -> None:
     """Refuse queries that are not unit descriptors by the models that wrote the indexes."""
-    dims = str(index.dim) if ranking is index else f"{index.dim} and {ranking.dim}"
-    wanted = index.dim if ranking is index else index.dim + ranking.dim
+    dims = str(index.given) if ranking is index else f"{index.given} and {ranking.given}"
+    wanted = index.given if ranking is index else index.given + ranking.given
     if queries.ndim != 2 or queries.shape[1] != wanted:
         raise SettingError(
             f"queries have shape {queries.shape}, the index holds {dims} numbers a photo; "

@@ -126,9 +126,7 @@ def draw_points(name: str, dim: int, *, count: int, seed: int, spread: float) ->
     return spectrum.draw_frequencies(name, count, dim, np.random.default_rng(seed), spread=spread)
 
 
-def write_spectra(
-    folder: Path, name: str, descriptors: NDArray[Any], starts: Rows, points: Floats
-) -> None:
+def write_spectra(folder: Path, name: str, descriptors: Any, starts: Rows, points: Floats) -> None:
     """Measure all places block by block and write what `PolarSpectra.open` reads."""
     shape = (len(starts) - 1, len(points))
     plain = np.zeros((shape[0], 2), np.float32)

@@ -17,25 +17,15 @@ _CHI2 = 5.991  # 95 % of a Gaussian on the plane
 NOWHERE = Position(float("nan"), float("nan"), Ellipse(*[float("nan")] * 3))
 
 
-def fuse_position(spots: Spots, cosines: NDArray[np.float32], best: int) -> Position:
-    """Average the candidates around the best one, each by how alike it looks.
+def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[Position]:
+    """Average the candidates around the best one of each query, each by how alike it looks.
 
         w_i ∝ exp(30 cos_i),  mean = Σ w p,  cov = Σ w (p - mean)(p - mean)ᵀ + step² I
 
     Candidates elsewhere do not stretch the ellipse: that the answer may be wrong altogether is
     what the confidence says.  One candidate has the ellipse of the step alone.
-    spots: (P, 2) east and north, cosines: (P,), best: the candidate ranked first.
+    spots: (T, 2) east and north, best: (Q,) candidates ranked first, any where none is.
     """
-    nobody = np.zeros(len(spots), np.int64)
-    nothing = np.zeros(len(spots), np.float32)
-    pools = Pools(
-        nobody, nobody, cosines, nothing, np.zeros((1, 0), np.float32), np.array([0, len(spots)])
-    )
-    return fuse_positions(pools, spots, np.array([best]))[0]
-
-
-def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[Position]:
-    """`fuse_position` of a batch.  spots: (T, 2), best: (Q,) candidates, any where none is."""
     if not len(spots):
         return [NOWHERE] * len(pools)
     origin = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)

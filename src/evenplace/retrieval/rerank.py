@@ -181,11 +181,6 @@ class CFD(Measure):
         mean, spread = self._spectra.levels[pools.places, int(self.unbiased)].T
         return blend(np.asarray(turn, np.float32), mean, spread, pools.places, self.alpha)
 
-    def reliabilities(self) -> Floats:
-        """r of each place: how scattered it is, which says nothing of the match.  (C,)."""
-        mean = self._spectra.levels[:, int(self.unbiased), 0]
-        return np.asarray(1 / np.maximum(mean, 1e-6), np.float32)
-
 
 @dataclass(frozen=True)
 class KDE(Measure):

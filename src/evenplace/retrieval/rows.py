@@ -1,4 +1,4 @@
-"""Rows of float16 on disk, read and compared while they are in the processor's cache.
+"""Rows of halves or bytes on disk, read and compared while they are in the processor's cache.
 
 Everything here runs on the thread that asks.  A second thread was tried, for one query and for
 batches of 64: on two cores it gave nothing, and beside other work torch's pool made a query
@@ -16,10 +16,11 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+from evenplace.retrieval.column import Column
 
 Floats = NDArray[np.float32]
-Halves = NDArray[np.float16]
 Rows = NDArray[np.int64]
 _SERIAL = 32_767  # numbers up to which torch converts without waking its threads
 _GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
@@ -28,14 +29,14 @@ _GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 row
 class Bench:
     """Memory to read rows into and convert them."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, kind: DTypeLike) -> None:
         self.rows = max(1, _GATHERED // dim)
-        self.halves = np.empty((self.rows, dim), np.float16)
+        self.kept = np.empty((self.rows, dim), kind)
         self.floats = np.empty((self.rows, dim), np.float32)
         self._step = max(1, _SERIAL // dim)
         self._given, self._made = (
             list(torch.split(torch.from_numpy(part), self._step))
-            for part in (self.halves, self.floats)
+            for part in (self.kept, self.floats)
         )
 
     def widen(self, count: int) -> Floats:
@@ -50,25 +51,24 @@ class _Benches(threading.local):
 
     last: Bench | None = None
 
-    def take(self, dim: int) -> Bench:
-        if self.last is None or self.last.floats.shape[1] != dim:
-            self.last = Bench(dim)
-        return self.last
+    def take(self, dim: int, kind: DTypeLike) -> Bench:
+        last = self.last
+        if last is None or last.floats.shape[1] != dim or last.kept.dtype != kind:
+            self.last = last = Bench(dim, kind)
+        return last
 
 
 _BENCHES = _Benches()
 
 
-def compare_rows(
-    read: Callable[[Rows, Halves], None], queries: Floats, rows: Rows, cuts: Rows
-) -> Floats:
+def compare_rows(column: Column, queries: Floats, rows: Rows, cuts: Rows) -> Floats:
     """<query, row> of each query with its own rows on disk, cuts[q] to cuts[q + 1].  -> (P,)."""
 
     def fetch(bench: Bench, wanted: Rows) -> Floats:
-        read(wanted, bench.halves[: len(wanted)])
+        column.read(wanted, bench.kept[: len(wanted)])
         return bench.widen(len(wanted))
 
-    return _compare(fetch, queries, rows, cuts)
+    return compare_fetched(fetch, queries, rows, cuts, column.dtype)
 
 
 def compare_held(held: Floats, queries: Floats, rows: Rows) -> Floats:
@@ -78,13 +78,18 @@ def compare_held(held: Floats, queries: Floats, rows: Rows) -> Floats:
         return held.take(wanted, axis=0, out=bench.floats[: len(wanted)], mode="clip")
 
     cuts = np.arange(len(rows) + 1) * rows.shape[1]
-    return _compare(fetch, queries, rows.ravel(), cuts).reshape(rows.shape)
+    return compare_fetched(fetch, queries, rows.ravel(), cuts).reshape(rows.shape)
 
 
-def _compare(
-    fetch: Callable[[Bench, Rows], Floats], queries: Floats, rows: Rows, cuts: Rows
+def compare_fetched(
+    fetch: Callable[[Bench, Rows], Floats],
+    queries: Floats,
+    rows: Rows,
+    cuts: Rows,
+    kind: DTypeLike = np.float16,
 ) -> Floats:
-    products, bench = np.empty(len(rows), np.float32), _BENCHES.take(queries.shape[1])
+    """The same with rows fetched in pieces; `fetch` may use the bench, for rows of that kind."""
+    products, bench = np.empty(len(rows), np.float32), _BENCHES.take(queries.shape[1], kind)
     for query, (begin, end) in enumerate(pairwise(cuts.tolist())):
         for first in range(begin, end, bench.rows):
             part = slice(first, min(first + bench.rows, end))

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.rows import compare_rows
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -61,7 +60,7 @@ class EmbeddedStore:
         rows, of = self.index.rows_of(joined)
         ends = np.cumsum([0, *map(len, places)])
         cuts = np.searchsorted(of, ends)
-        cosines = compare_rows(self.index.descriptors.read, queries, rows, cuts)
+        cosines = self.index.descriptors.compare(queries, rows, cuts)
         return Candidates(rows, of, cosines, cuts)
 
     def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:

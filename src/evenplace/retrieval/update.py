@@ -18,14 +18,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, PhotoError
+from evenplace.photos.same_files import canonical, first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.opened import open_places
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import write_array, write_blocks
+from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.column import Column, ranges
 from evenplace.retrieval.generation import BLOCK, by_place, check_units, write_codes, write_layout
 from evenplace.retrieval.impostors import impostor_terms
-from evenplace.retrieval.index import ROWS, Index, open_index
+from evenplace.retrieval.index import ROWS, Index, codec_files, open_index
 from evenplace.retrieval.levels import CLASSES, STARTS
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.means import PlaceMeans
@@ -93,9 +95,10 @@ def find_photos(index: Index, paths: list[str]) -> Rows:
         return rows
     if "path" not in index.photos.table.column_names:
         raise PhotoError(f"the photos of {index.folder} have no paths to find them by")
-    wanted = pa.array(paths, pa.large_string())
-    at = pc.index_in(index.photos.table.column("path"), value_set=wanted).fill_null(-1)
-    found = np.asarray(at)
+    known = index.photos.table.column("path")
+    names = canonical(pa.chunked_array([*known.chunks, pa.array(paths, known.type)]))
+    own, wanted = names.slice(0, len(index)), names.slice(len(index))
+    found = np.asarray(pc.index_in(own, value_set=wanted).fill_null(-1))
     rows[found[found >= 0]] = np.flatnonzero(found >= 0)
     return rows
 
@@ -117,9 +120,18 @@ def _checked(
             f"{index.folder} was written by model {index.model}, these descriptors by {model}; "
             "describe the photos with the index's model"
         )
-    if len(set(photos.paths)) < len(photos):
+    if len(first_of_each(photos)) < len(photos):
         raise PhotoError(f"a path occurs twice among the {len(photos)} photos; give each once")
-    given = {"descriptors": np.asarray(descriptors, np.float32), **extra}
+    vectors = np.asarray(descriptors, np.float32)
+    if vectors.shape != (len(photos), index.given):
+        raise IndexFileError(
+            f"descriptors have shape {vectors.shape}, the index takes {index.given} numbers for "
+            f"each of the {len(photos)} photos"
+        )
+    check_units(vectors, np.arange(len(photos)))
+    given = {"descriptors": index.codec.encode(index.codec.turn(vectors)), **extra}
+    if index.codec.refines:
+        given["exact"] = vectors
     if given.keys() != index.columns.keys():
         raise IndexFileError(
             f"{index.folder} keeps {', '.join(index.columns)} of each photo; "
@@ -131,7 +143,6 @@ def _checked(
                 f"{name} have shape {given[name].shape}, the index takes {column.shape[1]} "
                 f"numbers for each of the {len(photos)} photos"
             )
-    check_units(given["descriptors"], np.arange(len(photos)))
     return given
 
 
@@ -175,27 +186,26 @@ def _write_next(
     target = index.folder / f"{manifest.generation:06d}"
     target.mkdir()
     columns, shared = _write_columns(index, change, given, target)
+    descriptors = Descriptors(columns["descriptors"], index.codec)
     write_layout(target, change.photos, change.places, change.starts)
-    prototypes = _write_prototypes(index, change, columns["descriptors"], target)
-    coarse, tuning = write_codes(
-        target, columns["descriptors"], change.starts, prototypes, manifest.scale
-    )
+    prototypes = _write_prototypes(index, change, descriptors, target)
+    coarse, tuning = write_codes(target, descriptors, change.starts, prototypes, manifest.scale)
     impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
     loose = np.flatnonzero(change.origin >= len(index))
     loose = loose[loose >= change.starts[-1]]
     renewed = impostor_terms(
-        columns["descriptors"], change.photos.positions, change.starts, prototypes, coarse,
+        descriptors, change.photos.positions, change.starts, prototypes, coarse,
         change.touched, loose,
     )  # fmt: skip
     rows = np.append(_rows_of(change, change.touched), loose)
     impostors[rows] = np.concatenate([*renewed, np.empty(0, np.float32)])
     write_array(target / "impostors.npy", impostors)
     for name, spectra in index.kept_spectra.items():
-        _renewed(index, change, spectra, columns["descriptors"]).write(target, name)
+        _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None:
         index.levels.renumbered(change.numbers, len(change.places)).write_parents(target)
         shared += [*index.manifest.named(CLASSES), *index.manifest.named(STARTS)]
-    files = {path: index.manifest.files[path] for path in shared}
+    files = {path: index.manifest.files[path] for path in [*shared, *codec_files(index.manifest)]}
     replace(manifest, tuning=tuning, files=files | entries(index.folder, target.name)).write(
         index.folder
     )
@@ -208,10 +218,11 @@ def _write_columns(
 
     Some older rows are written with them; see `_staying`.
     """
-    lengths, ends = index.descriptors.lengths, index.descriptors.ends
+    first = index.columns["descriptors"]
+    lengths, ends = first.lengths, first.ends
     old = change.origin < len(index)
     slots = np.full(len(old), -1)
-    slots[old] = index.descriptors.slots[change.origin[old]]
+    slots[old] = first.slots[change.origin[old]]
     segment = np.searchsorted(ends, slots, "right")  # of those that came, any
     live = np.bincount(segment[old], minlength=len(lengths))
     stays = _staying(live, lengths, int((~old).sum()))
@@ -264,7 +275,9 @@ def _merged(column: Column, given: NDArray[Any], origin: Rows) -> Iterator[NDArr
         yield block
 
 
-def _write_prototypes(index: Index, change: _Change, descriptors: Column, target: Path) -> Floats:
+def _write_prototypes(
+    index: Index, change: _Change, descriptors: Descriptors, target: Path
+) -> Floats:
     """Prototypes of the places as they are now: of new places, and where all are, means."""
     new = np.setdiff1d(np.arange(len(change.places)), change.numbers)
     means = index.manifest.prototypes == "means"
@@ -284,7 +297,7 @@ def _write_prototypes(index: Index, change: _Change, descriptors: Column, target
 
 
 def _renewed(
-    index: Index, change: _Change, spectra: PolarSpectra, descriptors: Column
+    index: Index, change: _Change, spectra: PolarSpectra, descriptors: Descriptors
 ) -> PolarSpectra:
     """Characteristic functions of the places as they are now."""
     rows = _rows_of(change, change.touched)

@@ -6,6 +6,7 @@ run/describer.safetensors  ranking/                                index, of a p
 run/calibration.json  fused.json                                   train, where the recipe has folds
 run/scores.json  predictions.parquet  scored_places.parquet         evaluate
 run/abstention.json                                                evaluate
+run/store.json                                                     index --store
 run/report/index.html                                              report
 """
 
@@ -50,6 +51,7 @@ from evenplace.run.folder import (
     run_places,
     run_recipe,
 )
+from evenplace.run.store import open_store
 from evenplace.run.tune import hold_out, learn_search, read_fused
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import join_ranks, world_size
@@ -107,6 +109,7 @@ def index_run(
     *,
     cache_folder: Path | None = None,
     announce: Announce | None = None,
+    keep: str | int | None = None,
     **how: Any,
 ) -> Index:
     """Describe a database with the run's model and lay it out in run/index.
@@ -115,7 +118,8 @@ def index_run(
     Of several processes each describes its share, and the first lays them out.  Photos it was
     trained on are not read again where training kept the trunk's output of them.  Where another
     network ranks, it describes them too, for run/ranking (`choose_describer`).
-    how: device, precision and batch of the `Describer`.
+    keep: descriptors in fewer bytes, as in `index_descriptors`.  how: device, precision and
+    batch of the `Describer`.
     """
     ranks = join_ranks(how.get("device", "auto"))
     network, paired = run_network(run), bool(describer_of(run))
@@ -136,20 +140,23 @@ def index_run(
     elif ranks.first:
         described = describe_cached(network, database.paths, cache_folder, progress)
     if ranks.first:
-        _lay_out(run, database, described)
+        _lay_out(run, database, described, keep)
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()
     return open_index(run / "index")
 
 
-def _lay_out(run: Path, database: Photos, described: Described | Parts) -> None:
+def _lay_out(
+    run: Path, database: Photos, described: Described | Parts, keep: str | int | None
+) -> None:
     """Write run/ranking, where another network ranks, and then run/index, which others watch."""
     places, spectra = run_places(run), spectra_for(run_recipe(run).search.rerank)
     readable, (own, *other) = photos_of(described, database), described.split()
     for descriptors in other:
         index_described(
-            run_describer(run), descriptors, readable, places, run / "ranking", spectra=spectra
-        )
+            run_describer(run), descriptors, readable, places, run / "ranking",
+            spectra=spectra, keep=keep,
+        )  # fmt: skip
     index_described(
         run_network(run),
         own,
@@ -158,6 +165,7 @@ def _lay_out(run: Path, database: Photos, described: Described | Parts) -> None:
         run / "index",
         raw=run_recipe(run).search.prototypes == "raw",
         spectra=() if other else spectra,
+        keep=keep,
     )
 
 
@@ -169,6 +177,7 @@ def index_foreign(
     *,
     cell: float = 20.0,
     announce: Announce | None = None,
+    keep: str | int | None = None,
     how: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Index:
@@ -202,14 +211,22 @@ def index_foreign(
         run / "index",
         prototypes=prototypes,
         model=fingerprint(network),
+        keep=keep,
     )
 
 
-def index_files(run: Path, database: Photos, descriptors: Path, *, cell: float = 20.0) -> Index:
+def index_files(
+    run: Path,
+    database: Photos,
+    descriptors: Path,
+    *,
+    cell: float = 20.0,
+    keep: str | int | None = None,
+) -> Index:
     """Lay out descriptors that others computed; places and prototypes come from the database."""
     places = Grid(cell).partition(database)
     built = index_descriptors(
-        read_descriptors(descriptors, database), database, places, run / "index"
+        read_descriptors(descriptors, database), database, places, run / "index", keep=keep
     )
     places.write(run / "places.parquet")
     return built
@@ -329,7 +346,9 @@ def open_engine(
         settings["confidence"] = "mass"  # log odds that nobody has calibrated
     if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
         settings["rerank"] = read_fused(run / "fused.json")
-    return Search(open_index(run / "index"), open_describer(run, **(how or {})), **settings)
+    index = open_index(run / "index")
+    store = open_store(run, settings.get("ranked_by", index))
+    return Search(index, open_describer(run, **(how or {})), store=store, **settings)
 
 
 def run_scores(run: Path, folder: Path | None = None) -> Scores:
