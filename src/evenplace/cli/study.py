@@ -2,11 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenplace.cli.console import bars, console
+from evenplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from evenplace.run.run import Announce
+    from evenplace.study import Study
+    from evenplace.study.tests import Tests
 
 
 def study(
@@ -20,12 +26,28 @@ def study(
     data: Annotated[
         str, typer.Option(help="town, a set under EVENPLACE_DATA, or a folder of photos")
     ] = "town",
+    train: Annotated[
+        list[Path] | None, typer.Option(help="photos to train on instead, as often as needed")
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(help="a data set to test on: SF-XL, MSLS, Pitts30k, Nordland …; often"),
+    ] = None,
+    database: Annotated[Path | None, typer.Option(help="photos to search in")] = None,
+    queries: Annotated[
+        str | None, typer.Option(help="photos to ask with, beside --database; or how many at most")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="the named test of --test; found by looking")
+    ] = None,
+    system: Annotated[
+        list[str] | None, typer.Option(help="only these of its systems, as SALAD, BoQ; often")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3,
     out: Annotated[
         Path, typer.Option(help="folder of all studies, which share trainings; this one's is NAME")
     ] = Path("runs/studies"),
     photos: Annotated[int | None, typer.Option(help="database photos at most")] = None,
-    queries: Annotated[int | None, typer.Option(help="queries at most")] = None,
     radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
     heading: Annotated[
         float | None, typer.Option(help="degrees within which it must look the same way")
@@ -38,20 +60,74 @@ def study(
         list[str] | None, typer.Option("--set", help="key=value for all systems")
     ] = None,
 ) -> None:
-    """Run a named study: train what it needs, resume what it has, write tables and figures."""
+    """Run a named study: train what it needs, resume what it has, write tables and figures.
+
+    With --test or --database it trains on --train once and asks every test.
+    """
     from evenplace.study import find_study, read_splits, run_study, write_findings
     from evenplace.study.tables import TABLES
 
-    chosen = find_study(name)
+    chosen = find_study(name).only(system or [])
+    words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
+    command = " ".join(["evenplace", *words])
+    many = int(queries) if queries and queries.isdigit() else None
+    asking = None if queries is None or many is not None else Path(queries)
     with bars() as announce:
+        if train or test or database:
+            tests = _tests(train or [], test or [], database, asking, protocol)
+            page = _transfer(chosen, tests, seeds, out, settings or [], command, announce)
+            console.print(f"tables: {page}", markup=False, soft_wrap=True)
+            return
         splits = read_splits(
-            data, seeds, out / "data", photos=photos, queries=queries, radius=radius,
+            data, seeds, out / "data", photos=photos, queries=many, radius=radius,
             heading=heading, development=development, announce=announce,
         )  # fmt: skip
         found = run_study(chosen, splits, out, settings=settings or [], announce=announce)
-    words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
     folder = "-".join([name, Path(data).name, *(["development"] if development else [])])
-    page = write_findings(found, out / folder, command=" ".join(["evenplace", *words]))
+    page = write_findings(found, out / folder, command=command)
     for table in chosen.tables:
         console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
     console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
+
+
+def _tests(
+    train: list[Path],
+    test: list[Path],
+    database: Path | None,
+    queries: Path | None,
+    protocol: str | None,
+) -> "Tests":
+    from evenplace.study.tests import Tests, read_asked, read_pair, read_train
+
+    if not train:
+        raise SettingError("a test of its own needs photos to train on; add --train PHOTOS")
+    if bool(database) != bool(queries):
+        raise SettingError("--database and --queries go together; give both, or --test")
+    asked = [one for folder in test for one in read_asked(folder, protocol)]
+    if database and queries:
+        asked.append(read_pair(database, queries, protocol))
+    if not asked:
+        raise SettingError("nothing is asked; add --test DATA, or --database and --queries")
+    return Tests(read_train(train), tuple(asked))
+
+
+def _transfer(
+    study: "Study",
+    tests: "Tests",
+    seeds: int,
+    out: Path,
+    settings: list[str],
+    command: str,
+    announce: "Announce",
+) -> Path:
+    from evenplace.study import run_study, write_findings
+    from evenplace.study.transfer import transfer_tables, write_transfer
+
+    found = {}
+    for one in tests.asked:
+        splits = tests.splits(one, seeds)
+        found[one.name] = run_study(study, splits, out, settings=settings, announce=announce)
+        folder = f"{study.name}-{one.name.partition(' ')[0]}"
+        write_findings(found[one.name], out / folder, command=command)
+    console.print(transfer_tables(found), markup=False, soft_wrap=True)
+    return write_transfer(found, out / f"{study.name}-transfer", command)

@@ -32,11 +32,25 @@ class Split:
     @property
     def digest(self) -> str:
         """Changes when any photo, its place or what counts as right does."""
-        parts = [str(self.truth)]
-        for photos in (self.train, self.database, self.queries):
-            spots = photos.positions.round(3).tobytes() + photos.heading.tobytes()
-            parts.append(hashlib.sha256(spots + "\n".join(photos.paths).encode()).hexdigest())
-        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
+        return _digest(self.train, self.database, self.queries, told=str(self.truth))
+
+    @property
+    def trained_on(self) -> str:
+        """Changes when any photo to train on does: tests of one training share its run."""
+        return _digest(self.train)
+
+    @property
+    def searched_in(self) -> str:
+        """Changes when any photo of the database does."""
+        return _digest(self.database)
+
+
+def _digest(*sets: Photos, told: str = "") -> str:
+    parts = [told]
+    for photos in sets:
+        spots = photos.positions.round(3).tobytes() + photos.heading.tobytes()
+        parts.append(hashlib.sha256(spots + "\n".join(photos.paths).encode()).hexdigest())
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]
 
 
 def read_splits(
@@ -79,6 +93,12 @@ def _test_splits(
         many, asked = photos or 2000, queries or 400
         return [_town(folder, many, asked, seed, truth, announce) for seed in range(seeds)]
     where = _find_folder(data)
+    sets = sorted(one.name for one in where.glob("quer*") if one.is_dir())
+    if (where / "database").is_dir() and sets and "queries" not in sets:
+        raise SettingError(
+            f"{where} holds a database and {', '.join(sets)}: a test "
+            f"of its own; name it: --train {where / 'database'} --test {where}"
+        )
     if (where / "database").is_dir() and (where / "queries").is_dir():
         database = _at_most(read_photos(where / "database"), photos)
         asked_with = _at_most(read_photos(where / "queries"), queries)

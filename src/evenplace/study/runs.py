@@ -101,12 +101,21 @@ def _share_cache(
 
 
 def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -> Path:
-    run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.digest)}"
-    if not (run / "index" / "manifest.json").exists():
-        cache = out / "cache"
-        train_run(run, split.train, recipe, cache_folder=cache, announce=announce)
-        index_run(run, split.database, cache_folder=cache, announce=announce)
+    """Train once, whatever is asked of it afterwards."""
+    run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.trained_on)}"
+    if not (run / "trained.txt").exists():
+        train_run(run, split.train, recipe, cache_folder=out / "cache", announce=announce)
+        (run / "trained.txt").write_text(split.trained_on)
     return run
+
+
+def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> None:
+    """Lay out the split's database, unless it is the one the run has."""
+    mark = run / "indexed.txt"
+    if not mark.exists() or mark.read_text() != split.searched_in:
+        mark.unlink(missing_ok=True)
+        index_run(run, split.database, cache_folder=out / "cache", announce=announce)
+        mark.write_text(split.searched_in)
 
 
 def _ask(
@@ -116,6 +125,7 @@ def _ask(
     folder = out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
     if (folder / "scores.json").exists():
         return replace(run_scores(run, folder), name=system.name)
+    _index(run, split, out, announce)
     found = evaluate(
         open_engine(
             run,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evenplace.errors import SettingError
+from evenplace.errors import SettingError, unknown_name
 from evenplace.training.recipe import LossSpec, Recipe, find_recipe
 
 
@@ -73,6 +73,24 @@ class Study:
             for name in pair:
                 if name not in names:
                     raise SettingError(f"the study {self.name!r} pairs {name!r}, which it lacks")
+
+    def only(self, names: Sequence[str]) -> "Study":
+        """The study of some of its systems, with those compared with them; all if none is named."""
+        if not names:
+            return self
+        hosts = [one.against or one.name for one in self.systems]
+        for name in names:
+            if name not in (*hosts, *(one.name for one in self.systems)):
+                raise unknown_name(f"system of {self.name}", name, dict.fromkeys(hosts))
+        kept = tuple(
+            one
+            for one, host in zip(self.systems, hosts, strict=True)
+            if one.name in names or host in names
+        )
+        left = {one.name for one in kept}
+        return replace(
+            self, systems=kept, pairs=tuple(pair for pair in self.pairs if set(pair) <= left)
+        )
 
     def baseline(self, system: System) -> str:
         """Whom a system is compared with."""
