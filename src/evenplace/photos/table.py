@@ -198,10 +198,17 @@ class Photos:
     def points(self) -> NDArray[np.float64]:
         """Positions whose distances are right within a zone and never small across zones: (N, 3).
 
-        East, north, and a third that keeps zones 100 km apart; 0 where there is one zone.
+        East, north, and `apart`.
         """
-        third = (self.zone.astype(np.float64) - (self.zone[0] if len(self) else 0)) * 1e5
-        return np.stack([self.east, self.north, third], axis=1)
+        return np.stack([self.east, self.north, self.apart], axis=1)
+
+    @property
+    def apart(self) -> NDArray[np.float64]:
+        """A third axis that keeps zones 100 km apart; zeros without memory for one zone: (N,)."""
+        if len(self.zones) < 2:
+            return np.broadcast_to(np.float64(0), len(self))
+        apart: NDArray[np.float64] = (self.zone.astype(np.float64) - self.zone[0]) * 1e5
+        return apart
 
     def only(self, **wanted: Any) -> "Photos":
         """Keep the photos whose columns have these values: `photos.only(city="cph", zone=33)`."""

@@ -18,11 +18,11 @@ from evenplace.retrieval.index import Index
 def masses(
     pools: Pools, spots: NDArray[np.float64], best: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 2), best: (Q,)."""
+    """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 3), best: (Q,)."""
     if not len(spots):
         return np.zeros(len(pools), np.float32)
     offset = spots - spots[np.minimum(best, len(spots) - 1)][pools.of]
-    near = offset[:, 0] ** 2 + offset[:, 1] ** 2 <= RADIUS**2
+    near = np.sum(offset * offset, axis=1) <= RADIUS**2
     total = np.maximum(pools.sums(pools.weights), 1e-300)
     return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
 

@@ -23,6 +23,7 @@ from evenplace.retrieval.generation import write_first
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest, next_generation, writing
+from evenplace.retrieval.reach import mark_means, reach
 from evenplace.training.cache import describe_cached
 
 Floats = NDArray[np.float32]
@@ -65,28 +66,31 @@ def index_described(
     out: Path,
     *,
     raw: bool = False,
+    own: bool = False,
     spectra: Sequence[str] = (),
     keep: str | int | None = None,
 ) -> Index:
     """Lay out what a network has described.
 
-    Its prototypes find the places; one that knows no places, and only ranks, gets their means.
+    Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
+    so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
     descriptors, photos, keep: as in `index_descriptors`.
     """
     prototypes = None
     if network.place_count:
         with torch.no_grad():
             prototypes = _prototypes(network, raw).cpu().numpy()
+    found = reach(places, prototypes, photos, own=own)
     return index_descriptors(
         descriptors,
         photos,
-        places,
+        found.places,
         out,
-        prototypes=prototypes,
+        prototypes=found.prototypes,
         model=fingerprint(network),
-        scale=network.scale if network.place_count else None,
+        scale=None if found.prototypes is None else network.scale,
         spectra=spectra,
-        levels=_levels(network),
+        levels=_levels(network) if found.places is places else None,
         keep=keep,
     )
 
@@ -128,6 +132,7 @@ def index_descriptors(
     keep: descriptors in fewer bytes: a codec's name (`codec`), or how many bytes a photo.
     """
     folder = Path(out)
+    places = mark_means(places) if prototypes is None else places
     with writing(folder):
         manifest = Manifest(
             generation=next_generation(folder),

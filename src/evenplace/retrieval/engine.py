@@ -199,7 +199,7 @@ class Search:
         spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
         return [
             Hit(path, (east, north), float(distance), place, sure, int(row), float(cosine))
-            for path, (east, north), distance, place, row, cosine in zip(
+            for path, (east, north, _), distance, place, row, cosine in zip(
                 paths,
                 spots,
                 found.distances[query],

@@ -29,6 +29,7 @@ from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries
 from evenplace.retrieval.means import PlaceMeans
 from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
+from evenplace.retrieval.reach import fill_means
 from evenplace.retrieval.scale import fit_scale, photo_spread
 from evenplace.retrieval.tuning import build_coarse, made_up_queries
 
@@ -67,8 +68,9 @@ def write_first(
     """Write a generation from scratch and switch to it.
 
     columns: what is kept of each photo, `descriptors` among them: arrays (N, W) or blocks of rows
-    in the order of the photos.  prototypes: of the places, else their photos' mean directions.  A
-    scale of 0 is fitted.  keep: how descriptors are kept: a codec's name, or bytes a photo.
+    in the order of the photos.  prototypes: of the places, else, or where they are nan, their
+    photos' mean directions.  A scale of 0 is fitted.  keep: how descriptors are kept: a codec's
+    name, or bytes a photo.
     """
     target = folder / f"{manifest.generation:06d}"
     target.mkdir()
@@ -86,11 +88,10 @@ def write_first(
                 write_rows(target, "exact", values, order, np.float16)
             if codec.name != "float16":
                 loss = measure_loss(codec, values, order, places.tiers)
-            if prototypes is None:
-                prototypes = means.directions()
-            elif codec.axes is not None:  # a prototype keeps its own length
+            if prototypes is not None and codec.axes is not None:  # it keeps its own length
                 prototypes = np.asarray(prototypes, np.float32) @ codec.axes
-    prototypes = np.asarray(prototypes, np.float32)
+            prototypes = fill_means(prototypes, means.directions())
+    assert prototypes is not None
     ordered = Photos(photos[order.rows].table, photos.skipped)
     write_array(target / "prototypes.npy", prototypes)
     if levels is not None:
@@ -234,7 +235,7 @@ def _write_derived(
     coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
     every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))
     impostors = impostor_terms(
-        descriptors, photos.positions, starts, prototypes, coarse, every, loose
+        descriptors, photos.points, starts, prototypes, coarse, every, loose
     )
     write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
     for name in manifest.spectra:

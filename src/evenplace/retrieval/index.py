@@ -121,12 +121,12 @@ class Index:
         return self.photos.positions
 
     @cached_property
-    def _axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """East and north of every photo, in the memory of the table.  (N,) each."""
-        return self.photos.east, self.photos.north
+    def _axes(self) -> tuple[NDArray[np.float64], ...]:
+        """East, north and what keeps zones apart of every photo.  (N,) each."""
+        return self.photos.east, self.photos.north, self.photos.apart
 
     def spots(self, rows: Rows) -> NDArray[np.float64]:
-        """East and north of some photos.  (P,) -> (P, 2)."""
+        """Where some photos are, as `Photos.points`.  (P,) -> (P, 3)."""
         try:
             return np.stack([axis[rows] for axis in self._axes], axis=1)
         except IndexError as cause:

@@ -28,9 +28,9 @@ def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[
     """
     if not len(spots):
         return [NOWHERE] * len(pools)
-    origin = spots[np.minimum(best, len(spots) - 1)]  # (Q, 2)
-    offset = spots - origin[pools.of]  # (T, 2)
-    near = np.flatnonzero(offset[:, 0] ** 2 + offset[:, 1] ** 2 <= _NEAR**2)
+    origin = spots[np.minimum(best, len(spots) - 1)]
+    offset = spots - origin[pools.of]
+    near = np.flatnonzero(np.sum(offset * offset, axis=1) <= _NEAR**2)
     cuts = np.searchsorted(near, pools.cuts)
     east, north, weight = offset[near, 0], offset[near, 1], pools.weights[near]
     parts = np.empty((len(near), 6))

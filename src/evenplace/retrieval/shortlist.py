@@ -58,8 +58,8 @@ class Shortlist:
 
 def cells_around(index: Index, places: Rows, metres: float) -> Rows:
     """Places with photos whose centre lies within some metres of the winner's, but not listed."""
-    centres = index.places.centres
+    centres = index.places.points
     near = np.abs(centres - centres[places[0]]).max(axis=1) <= metres
     rows = np.flatnonzero(near & (index.sizes > 0))
-    away = np.hypot(*(centres[rows] - centres[places[0]]).T)
+    away = np.linalg.norm(centres[rows] - centres[places[0]], axis=1)
     return np.setdiff1d(rows[away <= metres], places)

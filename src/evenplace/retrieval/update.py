@@ -194,7 +194,7 @@ def _write_next(
     loose = np.flatnonzero(change.origin >= len(index))
     loose = loose[loose >= change.starts[-1]]
     renewed = impostor_terms(
-        descriptors, change.photos.positions, change.starts, prototypes, coarse,
+        descriptors, change.photos.points, change.starts, prototypes, coarse,
         change.touched, loose,
     )  # fmt: skip
     rows = np.append(_rows_of(change, change.touched), loose)
