@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evenplace.photos import Photos, join_photos
 from evenplace.places import Grid, KdTree
 from evenplace.places.table import Rule
 from evenplace.retrieval import Search, index_descriptors
 from evenplace.retrieval.reach import MEANS, fill_means, reach
+
+Floats = NDArray[np.float32]
 
 
 def town(seed: int, zone: int, count: int = 90) -> Photos:
@@ -22,11 +25,10 @@ def town(seed: int, zone: int, count: int = 90) -> Photos:
     )
 
 
-def unit(
-    count: int, dim: int = 8, seed: int = 0
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+def unit(count: int, dim: int = 8, seed: int = 0) -> Floats:
     rows = np.random.default_rng(seed).normal(size=(count, dim)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    made: Floats = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return made
 
 
 @pytest.mark.parametrize("rule", [Grid(min_photos=2), KdTree(max_photos=12)])
@@ -60,13 +62,13 @@ def test_known_cities_keep_the_classifier_and_others_get_means(rule: Rule, tmp_p
 def test_means_are_as_long_as_raw_prototypes() -> None:
     raw = np.array([[3.0, 0], [np.nan, np.nan], [0, 3]], np.float32)
     filled = fill_means(raw, np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32))
-    np.testing.assert_allclose(filled, [[3, 0], [1.8, 2.4], [0, 3]], rtol=1e-6)
+    np.testing.assert_allclose(filled, np.array([[3, 0], [1.8, 2.4], [0, 3]]), rtol=1e-6)
 
 
 def test_the_same_metres_in_two_zones_are_two_answers(tmp_path: Path) -> None:
     """Two photos that look alike at one pair of coordinates, in two zones, agree with nobody."""
     photos = join_photos([town(0, 31, 1), town(0, 32, 1)])
-    alike = np.ones((2, 4), np.float32) / 2
+    alike = np.full((2, 4), 0.5, np.float32)
     index = index_descriptors(alike, photos, Grid().partition(photos), tmp_path / "i")
     found = Search(index, confidence="mass").search(alike[:1], 2)
     assert found.confidence[0] == pytest.approx(0.5)

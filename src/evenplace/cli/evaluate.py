@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import bars, console, print_skipped, print_table
+from evenplace.cli.reading import Box, City, Layout, Zone, read
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
     from evenplace.evaluation import Scores
@@ -38,18 +39,18 @@ def evaluate(
     texts: Annotated[
         Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
     ] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="layout of the photos; found by looking")
-    ] = None,
+    layout: Layout = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
 ) -> None:
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.protocol import read_test
     from evenplace.evaluation.textfiles import write_texts
-    from evenplace.photos import read_photos
     from evenplace.run.run import evaluate_run, judge_abstention
 
     if protocol is None:
-        photos = read_photos(queries, layout)
+        photos = read(queries, layout, city, zone, bbox)
     else:
         test = read_test(run / "index", protocol, queries, allow_partial)
         console.print(test.describe(), markup=False)
@@ -77,7 +78,7 @@ def _print(scores: "Scores") -> None:
 
     counts = (
         f"{scores.overall.queries} queries, {scores.answerable.queries} with a match within "
-        f"{scores.truth}; tail {scores.tail.queries}"
+        f"{scores.truth}; tail {scores.tail.queries}; places found by {scores.reached_by()}"
     )
     print_table(tables.COLUMNS, tables.score_rows([scores]), counts)
     rows = tables.condition_rows([scores])

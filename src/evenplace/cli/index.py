@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, console, print_skipped
+from evenplace.cli.reading import Box, City, Layout, Zone, read
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -24,7 +25,15 @@ class BuildByDefault(TyperGroup):
 
 def build(
     run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
-    database: Annotated[Path, typer.Option(help="geo-tagged photos to search in")],
+    database: Annotated[
+        Path, typer.Option(help="geo-tagged photos to search in; with --protocol, the data set")
+    ],
+    protocol: Annotated[
+        str | None, typer.Option(help="the database of a named test: sfxl-v1, msls-val-740 …")
+    ] = None,
+    allow_partial: Annotated[
+        bool, typer.Option(help="accept a data set that is not complete")
+    ] = False,
     method: Annotated[
         str | None, typer.Option(help="whose network --checkpoint is of: salad, boq, cosplace …")
     ] = None,
@@ -56,12 +65,13 @@ def build(
         list[str] | None,
         typer.Option("--set", help="of the network of --checkpoint: backbone=, dim=, image_size="),
     ] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="layout of the photos; found by looking")
-    ] = None,
+    layout: Layout = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
-    from evenplace.photos import read_photos
+    from evenplace.photos.protocols import read_protocol
     from evenplace.run.folder import choose_describer, describer_of
     from evenplace.run.run import index_files, index_foreign, index_run
     from evenplace.training.distributed import leave_ranks, rank_of_process
@@ -73,7 +83,13 @@ def build(
         raise SettingError(f"{named} needs its network's name; add --method")
     if size is not None and keep:
         raise SettingError(f"--bytes {size} and --keep {keep} say the same thing; give one")
-    photos, how = read_photos(database, layout), keep or size
+    how = keep or size
+    if protocol is None:
+        photos = read(database, layout, city, zone, bbox)
+    else:
+        test = read_protocol(protocol, database, allow_partial)
+        console.print(test.describe(), markup=False)
+        photos = test.database
     with bars() as announce:
         if descriptors:
             built = index_files(run, photos, descriptors, cell=cell, keep=how)
@@ -102,16 +118,16 @@ def add(
     replace: Annotated[
         bool, typer.Option(help="the index has these photos: describe them anew")
     ] = False,
-    layout: Annotated[
-        str | None, typer.Option(help="layout of the photos; found by looking")
-    ] = None,
+    layout: Layout = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
 ) -> None:
     """Add photos to the run's index while others read it; new cells become places at once."""
-    from evenplace.photos import read_photos
     from evenplace.run.run import add_to_run
 
     with bars() as announce:
-        photos = read_photos(database, layout)
+        photos = read(database, layout, city, zone, bbox)
         grown, skipped = add_to_run(run, photos, replace=replace, announce=announce)
     print_skipped(skipped)
     _fill(run)
@@ -162,7 +178,7 @@ def _say(run: Path, index: "Index", then: str = "") -> None:
     size = sum(open_index(folder).bytes for folder in run_indexes(run))
     console.print(
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
-        f"{int((index.labels < 0).sum())} in no place the model knows, "
+        f"{int((index.labels < 0).sum())} in no place the model knows, {_means(index)}"
         f"{size / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
         markup=False,
         soft_wrap=True,
@@ -199,3 +215,11 @@ def _say_loss(index: "Index") -> None:
         markup=False,
         soft_wrap=True,
     )
+
+
+def _means(index: "Index") -> str:
+    """How many places the database brought itself, where nobody trained."""
+    from evenplace.retrieval.reach import MEANS
+
+    own = int((index.places.extra.get(MEANS, index.sizes * 0)[index.sizes > 0] == 1).sum())
+    return f"{own} places of this database's own (means of descriptors), " if own else ""

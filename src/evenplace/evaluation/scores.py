@@ -78,6 +78,20 @@ class Scores:
     def recall(self) -> dict[int, float]:
         return self.overall.recall
 
+    def reached_by(self) -> str:
+        """What finds the places: the classifier, means of the database's own, or each for some."""
+        means = self.places.extra.get("means")
+        if means is None or not means.any():
+            return "the classifier"
+        if means.all():
+            return "means of the database's own places"
+        run, parts = self.predictions, []
+        for kind, name in ((0, "the classifier"), (1, "means of the database's own places")):
+            mine = (run.places >= 0) & (means[run.places] == kind)
+            share = f"{100 * run.in_pool[mine].mean():.1f} %" if mine.any() else "none"
+            parts.append(f"{name} ({int(mine.sum())} queries, pool {share})")
+        return " and ".join(parts)
+
     def tier(self, name: str) -> Recalls:
         """The recalls of a tier by its name, or of all queries: "overall"."""
         found: Recalls = getattr(self, name)

@@ -234,9 +234,7 @@ def _write_derived(
     scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
     coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
     every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))
-    impostors = impostor_terms(
-        descriptors, photos.points, starts, prototypes, coarse, every, loose
-    )
+    impostors = impostor_terms(descriptors, photos.points, starts, prototypes, coarse, every, loose)
     write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
     for name in manifest.spectra:
         points = draw_points(

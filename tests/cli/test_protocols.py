@@ -1,0 +1,83 @@
+"""Every named test, typed: trained on GSV-Cities' stand-in, indexed and evaluated in its layout."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenplace.cli import main
+from tests.standins import Standins
+
+TINY = [f"--set={one}" for one in ("epochs=1", "image_size=64", "views=1")]
+TESTS = {
+    "sfxl-v1": ("sfxl", 76, 8, "25 m"),
+    "sfxl-v2": ("sfxl", 76, 8, "25 m"),
+    "msls-val-740": ("msls", 146, 12, "25 m"),
+    "msls-val-all": ("msls", 148, 14, "25 m"),
+    "pitts30k-test": ("pitts30k", 76, 8, "25 m"),
+    "nordland-1f": ("nordland_tenth", 76, 8, "±1 frames"),
+    "nordland-2f": ("nordland", 76, 76, "±2 frames"),
+    "nordland-10f": ("nordland", 76, 76, "±10 frames"),
+}
+
+
+def typed(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    old, sys.argv = sys.argv, ["evenplace", *map(str, words)]
+    try:
+        main()
+    finally:
+        sys.argv = old
+    return capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def run(standins: Standins, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "boq"
+    old = sys.argv
+    sys.argv = ["evenplace", "train", str(standins.gsv), "--method", "boq-small"]
+    sys.argv += ["--run", str(folder), *TINY]
+    try:
+        main()
+    finally:
+        sys.argv = old
+    return folder
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_named_test_runs_in_its_own_layout(
+    name: str, run: Path, standins: Standins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout, _, _, within = TESTS[name]
+    root = getattr(standins, layout)
+    part = ("--protocol", name, "--allow-partial")
+    said = typed(capsys, "index", run, "--database", root, *part)
+    assert "this database's own" in said
+    assert "a part of it" in said
+    said = typed(capsys, "evaluate", run, "--queries", root, *part)
+    assert f"found within {within} (a part of it" in said
+    assert "places found by means of the database's own places" in said
+
+
+def test_a_city_that_was_trained_on_is_found_by_the_classifier(
+    run: Path, standins: Standins, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = typed(capsys, "index", run, "--database", standins.gsv, "--city", "Boston")
+    assert "own" not in said
+    said = typed(capsys, "evaluate", run, "--queries", standins.gsv, "--city", "Boston",
+                 "--shortlist", "3")  # fmt: skip
+    assert "places found by the classifier" in said
+
+
+def test_cities_are_chosen_by_every_verb(
+    standins: Standins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = typed(capsys, "audit", standins.gsv, "--out", tmp_path / "a.html")
+    for word in ("Boston", "London", "Melbourne", "all"):
+        assert word in said
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "City by city" in page
+    said = typed(capsys, "audit", standins.gsv, "--zone", "19", "--out", tmp_path / "b.html")
+    assert "London" not in said
+    sheet = tmp_path / "sheet.jpg"
+    said = typed(capsys, "photos", "check", standins.gsv, "--city", "London", "--sheet", sheet)
+    assert "UTM zone 30" in said
