@@ -155,7 +155,7 @@ def predict(
     names = np.full(hits.rows.shape, "", dtype=object)
     names[there] = engine.index.paths(hits.rows[there])
     spots = np.full((*hits.rows.shape, 2), np.nan)
-    spots[there] = engine.index.spots(hits.rows[there])  # (Q, k, 2)
+    spots[there] = engine.index.spots(hits.rows[there])[:, :2]  # (Q, k, 2)
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
