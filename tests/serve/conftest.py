@@ -21,6 +21,7 @@ from evenplace.photos import read_photos
 from evenplace.run.folder import run_recipe
 from evenplace.run.run import index_foreign, open_engine
 from evenplace.serve.app import create_app
+from evenplace.serve.connection import Connection
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos, rehearsed
 from tests.serve.visits import BROWSER, Visit
@@ -88,7 +89,9 @@ def engine(town: Town) -> Any:
 @contextmanager
 def listening(app: FastAPI) -> Iterator[str]:
     """The application on a real port of this machine; gives its address."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", ws="none")
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_level="warning", http=Connection, ws="none"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

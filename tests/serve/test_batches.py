@@ -17,6 +17,7 @@ from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.library import Library
 from evenplace.serve.settings import Batching, Limits
+from evenplace.serve.waiting import WaitingRoom
 from tests.serve.conftest import Town, jpeg
 
 
@@ -28,6 +29,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
         batcher = Batcher(
             Batching(photos=4, window_ms=500),
             Limits(),
+            WaitingRoom(Limits()),
             lambda photos, seconds: sizes.append(photos),
         )
         batcher.start()
@@ -48,7 +50,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
 def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
     async def go() -> list[int]:
         snapshot = Library(town.run).current
-        batcher = Batcher(Batching(window_ms=200), Limits())
+        batcher = Batcher(Batching(window_ms=200), Limits(), WaitingRoom(Limits()))
         batcher.start()
         asked = [batcher.ask(snapshot, town.photo(n), n + 1) for n in range(4)]
         found = await asyncio.gather(*asked)
@@ -74,7 +76,7 @@ def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
     monkeypatch.setattr(batches, "describe", fails)
 
     async def go() -> list[Any]:
-        batcher = Batcher(Batching(window_ms=300), Limits())
+        batcher = Batcher(Batching(window_ms=300), Limits(), WaitingRoom(Limits()))
         batcher.start()
         photos = [town.photo(0), black.getvalue(), town.photo(1)]
         asked = [batcher.ask(poison, photo, 2) for photo in photos]
@@ -117,7 +119,7 @@ def test_while_one_is_described_the_others_gather(
 
     async def go() -> None:
         snapshot = Library(town.run).current
-        batcher = Batcher(Batching(photos=8, window_ms=0), Limits())
+        batcher = Batcher(Batching(photos=8, window_ms=0), Limits(), WaitingRoom(Limits()))
         batcher.start()
         first = asyncio.create_task(batcher.ask(snapshot, town.photo(), 3))
         await asyncio.to_thread(busy.wait, 20)
@@ -145,7 +147,7 @@ def test_a_large_photo_is_not_decoded_where_others_are_described(
     monkeypatch.setattr(batches, "decode_photo", watched)
 
     async def go() -> None:
-        batcher = Batcher(Batching(), Limits())
+        batcher = Batcher(Batching(), Limits(), WaitingRoom(Limits()))
         batcher.start()
         await batcher.ask(Library(town.run).current, jpeg(side, side, quality=95), 1)
         await batcher.stop()

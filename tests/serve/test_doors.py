@@ -18,7 +18,8 @@ EVIL = {"origin": "http://evil.example"}
 
 
 def test_another_name_for_this_machine_is_refused(client: TestClient) -> None:
-    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "[bad"):
+    wrong = ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]", "[bad")
+    for host in (*wrong, "evil@127.0.0.1", "evil:x@localhost", "127.0.0.1/evil", "127.0.0.1#e"):
         said = client.get("/about", headers={"host": host})
         assert problem_of(said).type.endswith("host-refused"), host
     for host in ("localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:1", "localhost."):
@@ -43,6 +44,16 @@ def test_other_sites_pages_may_neither_send_nor_embed(client: TestClient, town: 
     assert client.get("/", headers=visit).status_code == 200
     own = client.post("/locate", files=files, headers={"origin": "http://127.0.0.1"})
     assert own.status_code == 200
+
+
+def test_an_origin_of_another_scheme_is_another_site(client: TestClient, town: Town) -> None:
+    for scheme in ("https", "ftp", "chrome-extension", "file"):
+        said = client.get("/about", headers={"origin": f"{scheme}://127.0.0.1"})
+        assert problem_of(said).type.endswith("origin-refused"), scheme
+    with serving(town.run, hosts=("places.example",)) as proxied:
+        for scheme, status in (("https", 200), ("http", 200), ("ftp", 403)):
+            headers = {"host": "places.example", "origin": f"{scheme}://places.example"}
+            assert proxied.get("/about", headers=headers).status_code == status, scheme
 
 
 def test_there_is_no_cors(client: TestClient) -> None:

@@ -40,16 +40,21 @@ def test_a_full_waiting_room_says_when_to_come_back() -> None:
     assert room.photos == 0
 
 
-def test_a_waiting_room_counts_bytes_too() -> None:
-    room = WaitingRoom(Limits(waiting_bytes=1000))
-    with room.admit(1, 800), pytest.raises(Problem, match="no more fit"), room.admit(1, 300):
+def test_a_wait_that_is_of_no_use_is_refused_at_the_door() -> None:
+    room = WaitingRoom(Limits(patience=2.0))
+    with room.admit(20):
+        pass  # an empty room takes what a request brings
+    with room.admit(21), pytest.raises(Problem, match="2 seconds' work") as late, room.admit(1):
         pass
-    with room.admit(1, 1000):
-        pass
+    assert late.value.status == 503
+    assert late.value.retry_after == 3
+    room.check_patience(1.9)
+    with pytest.raises(Problem, match="has waited for 3 seconds"):
+        room.check_patience(3.0)
 
 
 def test_the_wait_is_what_the_pace_makes_it() -> None:
-    room = WaitingRoom(Limits(waiting=10_000))
+    room = WaitingRoom(Limits(waiting=10_000, patience=1e9))
     with room.admit(100):
         assert room.retry_after() == 10, "ten a second to begin with"
     for _ in range(100):
@@ -233,6 +238,8 @@ def test_an_unusable_run_is_one_sentence(
         (("--workers", "0"), "workers"),
         (("--port", "99999"), "port"),
         (("--batch", "0"), "photos"),
+        (("--queue", "0"), "1 or more"),
+        (("--patience", "nan"), "seconds above 0"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(

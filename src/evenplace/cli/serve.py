@@ -30,6 +30,9 @@ def serve(
         float | None, typer.Option(help="abstain rather than be right less often than this")
     ] = None,
     queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
+    patience: Annotated[
+        float, typer.Option(help="seconds after which an answer is of no use; then 503")
+    ] = 10.0,
     batch: Annotated[int, typer.Option(help="photos described together at most")] = 8,
     window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
 ) -> None:
@@ -48,7 +51,7 @@ def serve(
         tiles_credit=tiles_credit,
         photos=photos,
         min_precision=min_precision,
-        limits=Limits(waiting=queue),
+        limits=Limits(waiting=queue, patience=patience),
         batching=Batching(photos=batch, window_ms=window_ms),
     )
     serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))

@@ -16,6 +16,8 @@ from evenplace.serve.guard import Guard
 from evenplace.serve.problems import Problem
 from evenplace.serve.service import Service
 from evenplace.serve.settings import Settings
+from evenplace.serve.unread import Unread
+from evenplace.serve.warned import count_warnings
 
 log = logging.getLogger("evenplace.serve")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -24,13 +26,15 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     """An application that answers from a run; pass a service that is open already, or have one."""
     held = service or Service(settings)
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # its warnings quote the body
+    for quotes_the_body in ("python_multipart", "PIL"):
+        logging.getLogger(quotes_the_body).setLevel(logging.CRITICAL)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await held.start()
-        yield
-        await held.stop()
+        with count_warnings(held.metrics.warnings.inc):
+            await held.start()
+            yield
+            await held.stop()
 
     app = FastAPI(
         title="EvenPlace",
@@ -52,6 +56,7 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_middleware(_Mend)
     app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Unread)
     app.add_middleware(_Count, service=held)
     return app
 

@@ -18,12 +18,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Describer
+from evenplace.photos.pictures import Size
 from evenplace.retrieval import Answer
-from evenplace.serve.decode import decode_photo
+from evenplace.serve.decode import decode_photo, weigh_photo
+from evenplace.serve.lanes import HEAVY, Lanes
+from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Batching, Limits
 from evenplace.serve.snapshot import Snapshot
+from evenplace.serve.waiting import WaitingRoom
 
 _SMALL = 1 << 20  # bytes; a larger photo decodes slowly, and meanwhile others may want the network
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A photo as it came."""
+
+    snapshot: Snapshot
+    photo: bytes
+    k: int
+    number: int  # in its request
+    since: float
+
+    def weigh(self, limits: Limits) -> int:
+        return weigh_photo(self.photo, self._size, limits, self.number)
+
+    def read(self) -> "_Read":
+        began = time.perf_counter()
+        pixels = decode_photo(self.photo, self._size, self.number)
+        return _Read(
+            snapshot=self.snapshot,
+            pixels=pixels,
+            k=self.k,
+            asked=self.since,
+            waited_ms=(began - self.since) * 1e3,
+            decoded_ms=(time.perf_counter() - began) * 1e3,
+            since=time.perf_counter(),
+        )
+
+    @property
+    def _size(self) -> Size:
+        describer = self.snapshot.engine.describer
+        assert describer is not None  # a run has one
+        return describer.image_size
 
 
 @dataclass(frozen=True)
@@ -33,6 +70,7 @@ class _Read:
     snapshot: Snapshot
     pixels: NDArray[np.uint8]  # (3, H, W)
     k: int
+    asked: float  # when it came
     waited_ms: float  # before it was decoded
     decoded_ms: float
     since: float  # when it had been
@@ -51,10 +89,11 @@ class Batcher:
         self,
         batching: Batching,
         limits: Limits,
+        room: WaitingRoom,
         on_batch: Callable[[int, float], None] = lambda photos, seconds: None,
     ) -> None:
         self._batching, self._limits, self._on_batch = batching, limits, on_batch
-        self._decoders = ThreadPoolExecutor(batching.decoders, thread_name_prefix="decode")
+        self._room, self._lanes = room, Lanes(batching.decoders, room)
         self._network = ThreadPoolExecutor(1, thread_name_prefix="network")
         self._working = asyncio.Lock()  # held while the network has a batch
         self._ready: asyncio.Queue[_Asked] = asyncio.Queue()
@@ -72,7 +111,7 @@ class Batcher:
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        self._decoders.shutdown()
+        self._lanes.shutdown()
         self._network.shutdown()
 
     @property
@@ -81,36 +120,51 @@ class Batcher:
 
     async def ask(self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1) -> Answer:
         """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
+        question = _Question(snapshot, photo, k, number, time.perf_counter())
+        del photo
         self._unanswered += 1
         try:
-            if self._unanswered == 1 and not self._working.locked() and len(photo) <= _SMALL:
-                return await self._alone(snapshot, photo, k, number)
-            read = await self._decoded(snapshot, photo, k, number)
+            if self._unanswered == 1 and not self._working.locked() and self._small(question):
+                answer = await self._alone(question)
+                if answer is not None:
+                    return answer
+            read = await self._decoded(question)
+            del question
             asked = _Asked(read, asyncio.get_running_loop().create_future())
             self._ready.put_nowait(asked)
             return await asked.answer
         finally:
             self._unanswered -= 1
 
-    async def _alone(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> Answer:
-        """One way to a thread and back instead of two: half a millisecond of a lone question."""
+    def _small(self, question: _Question) -> bool:
+        return len(question.photo) <= _SMALL
+
+    async def _alone(self, question: _Question) -> Answer | None:
+        """One way to a thread and back instead of two: half a millisecond of a lone question.
+
+        None for a picture that would keep the network from others while it is decoded.
+        """
         loop, began = asyncio.get_running_loop(), time.perf_counter()
 
-        def work() -> Answer:
-            return _answer([_read(snapshot, photo, k, self._limits, number, began)])[0]
+        def work() -> Answer | None:
+            if question.weigh(self._limits) > HEAVY:
+                return None
+            return _answer([question.read()])[0]
 
         async with self._working:
             answer = await loop.run_in_executor(self._network, work)
-        self._on_batch(1, time.perf_counter() - began)
+        if answer is not None:
+            self._on_batch(1, time.perf_counter() - began)
         return answer
 
-    async def _decoded(self, snapshot: Snapshot, photo: bytes, k: int, number: int) -> _Read:
-        loop, began = asyncio.get_running_loop(), time.perf_counter()
+    async def _decoded(self, question: _Question) -> _Read:
+        def read() -> _Read:
+            self._room.check_patience(time.perf_counter() - question.since)
+            return question.read()
+
         self._decoding += 1
         try:
-            return await loop.run_in_executor(
-                self._decoders, _read, snapshot, photo, k, self._limits, number, began
-            )
+            return await self._lanes.decode(lambda: question.weigh(self._limits), read)
         finally:
             self._decoding -= 1
 
@@ -120,9 +174,20 @@ class Batcher:
             async with self._working:
                 await self._gather(batch)
                 began = time.perf_counter()
-                for part in _alike(batch):
+                for part in _alike(self._in_time(batch)):
                     await self._answer(part)
             self._on_batch(len(batch), time.perf_counter() - began)
+
+    def _in_time(self, batch: Sequence[_Asked]) -> list[_Asked]:
+        """The questions whose answer is still of use; the others are told so."""
+        kept = []
+        for asked in batch:
+            try:
+                self._room.check_patience(time.perf_counter() - asked.read.asked)
+                kept.append(asked)
+            except Problem as late:
+                _settle([asked], late)
+        return kept
 
     async def _answer(self, batch: Sequence[_Asked]) -> None:
         loop = asyncio.get_running_loop()
@@ -149,17 +214,6 @@ class Batcher:
                 batch.append(await asyncio.wait_for(self._ready.get(), left))
             except TimeoutError:
                 return
-
-
-def _read(
-    snapshot: Snapshot, photo: bytes, k: int, limits: Limits, number: int, asked: float
-) -> _Read:
-    began = time.perf_counter()
-    describer = snapshot.engine.describer
-    assert describer is not None  # a run has one
-    pixels = decode_photo(photo, describer.image_size, limits, number)
-    ended = time.perf_counter()
-    return _Read(snapshot, pixels, k, (began - asked) * 1e3, (ended - began) * 1e3, ended)
 
 
 def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:

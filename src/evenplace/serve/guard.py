@@ -1,14 +1,15 @@
 """Who is let in: the right address, the right page, the right token; and what every answer says.
 
 Host      a page of a stranger whose name suddenly means this machine is refused (DNS rebinding)
+length    a body of two lengths is refused: a proxy may have read the other one (smuggling)
 Origin    pages of other sites may not send, nor embed, anything; there is no CORS
 token     in `Authorization: Bearer`, or in the page's own cookie; compared in constant time
 """
 
 import hashlib
 import hmac
+import re
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,7 @@ from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Settings, is_loopback
 
 COOKIE = "evenplace"
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(?::\d{1,5})?", re.ASCII)
 # What anybody may have: the empty page and its files hold nothing of the database.
 OPEN = ("/", "/health", "/session", "/docs", "/openapi.json", "/favicon.ico")
 
@@ -45,6 +47,7 @@ class Guard:
             await send(message)
 
         try:
+            _check_length(scope["http_version"], Headers(scope=scope))
             self._check(scope["path"], Headers(scope=scope))
         except Problem as problem:
             await problem.response()(scope, receive, with_headers)
@@ -53,7 +56,7 @@ class Guard:
 
     def _check(self, path: str, headers: Headers) -> None:
         self._check_host(headers.get("host", ""))
-        _check_origin(headers)
+        self._check_origin(headers)
         if path in OPEN or path.startswith("/assets/"):
             return
         if self._settings.token and not _has_token(headers, self._settings.token):
@@ -66,6 +69,24 @@ class Guard:
                 "the request is addressed to a name this service does not go by",
                 "use http://127.0.0.1, or start the service with --allow-host NAME",
             )
+
+    def _check_origin(self, headers: Headers) -> None:
+        host, origin = headers.get("host", "").lower(), headers.get("origin")
+        own = [f"{scheme}://{host}" for scheme in self._schemes(_name(host))]
+        site = headers.get("sec-fetch-site", "same-origin")
+        visiting = headers.get("sec-fetch-mode") == "navigate" and origin is None
+        strange = origin is not None and origin.lower() not in own
+        if strange or (site not in ("same-origin", "none") and not visiting):
+            raise Problem(
+                "origin-refused",
+                "the request comes from another site's page",
+                "open this service's own page, or ask from a program",
+            )
+
+    def _schemes(self, name: str) -> tuple[str, ...]:
+        """Only a name that a proxy may stand behind can be reached over TLS."""
+        proxied = self._hosts is None or name in map(str.lower, self._settings.hosts)
+        return ("http", "https") if proxied else ("http",)
 
 
 def session_cookie(token: str) -> str:
@@ -116,30 +137,18 @@ def _hosts(settings: Settings) -> frozenset[str] | None:
 
 def _name(host: str) -> str:
     """The name in a Host header, without port and brackets."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+    match = _HOST.fullmatch(host)
+    return (match["six"] or match["name"].rstrip(".")).lower() if match else ""
 
 
-def _check_origin(headers: Headers) -> None:
-    origin = headers.get("origin")
-    strange = origin is not None and urlsplit_netloc(origin) != headers.get("host", "").lower()
-    site = headers.get("sec-fetch-site", "same-origin")
-    visiting = headers.get("sec-fetch-mode") == "navigate" and origin is None
-    if strange or (site not in ("same-origin", "none") and not visiting):
+def _check_length(version: str, headers: Headers) -> None:
+    chunked = "transfer-encoding" in headers
+    if chunked and ("content-length" in headers or version == "1.0"):
         raise Problem(
-            "origin-refused",
-            "the request comes from another site's page",
-            "open this service's own page, or ask from a program",
+            "body-unreadable",
+            "the request says in two ways where its body ends",
+            "send Content-Length or Transfer-Encoding, not both",
         )
-
-
-def urlsplit_netloc(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
 
 
 def _has_token(headers: Headers, token: str) -> bool:

@@ -57,6 +57,11 @@ class Metrics:
             buckets=_SECONDS,
             registry=here,
         )
+        self.warnings = Counter(
+            "evenplace_decoder_warnings",
+            "warnings of decoders, which are not printed",
+            registry=here,
+        )
         self.waiting = Gauge(
             "evenplace_waiting_photos",
             "photos let in without an answer yet",

@@ -16,7 +16,7 @@ from evenplace.serve.problems import Problem
 from evenplace.serve.service import Service
 from evenplace.serve.snapshot import Snapshot
 from evenplace.serve.speak import say_about, say_answer, say_place_detail, say_places
-from evenplace.serve.uploads import announced_bytes, read_uploads
+from evenplace.serve.uploads import check_announced, read_uploads
 
 router = APIRouter()
 PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
@@ -47,9 +47,10 @@ async def locate(
     """
     service = service_of(request)
     snapshot = service.library.current
-    with service.admit(1, announced_bytes(request, service.settings.limits)):
-        photos = await read_uploads(request, service.settings.limits)
-        with service.admit(len(photos) - 1):
+    check_announced(request, service.settings.limits)
+    with service.bodies.hold(request.client.host if request.client else "") as body:
+        photos = await read_uploads(request, body, service.settings.limits)
+        with service.admit(len(photos)):
             if len(photos) == 1:
                 answers: list[schema.Answer | schema.Refused] = [
                     await _answer(service, snapshot, photos.pop(), k, 1)
@@ -78,8 +79,8 @@ async def _answer(
 ) -> schema.Answer:
     try:
         found = await service.batcher.ask(snapshot, photo, k, number)
-    except Problem:
-        service.metrics.photos.labels("refused").inc()
+    except Problem as problem:
+        service.metrics.photos.labels("busy" if problem.kind == "busy" else "refused").inc()
         raise
     service.count(found)
     return say_answer(snapshot, found)

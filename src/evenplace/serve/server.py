@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from evenplace.serve.app import create_app
+from evenplace.serve.connection import Connection
 from evenplace.serve.service import Service
 from evenplace.serve.settings import TOKEN_VARIABLE, Batching, Limits, Settings
 
@@ -70,6 +71,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "timeout_keep_alive": 30,
         "timeout_worker_healthcheck": 60,  # a worker that loads its model is not dead
         "h11_max_incomplete_event_size": 32 << 10,
+        "http": Connection,
         "ws": "none",
     }
 

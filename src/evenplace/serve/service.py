@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from evenplace.errors import SettingError
 from evenplace.retrieval import Answer
 from evenplace.serve.batches import Batcher
+from evenplace.serve.bodies import Bodies
 from evenplace.serve.library import Library
 from evenplace.serve.metrics import Metrics
 from evenplace.serve.problems import Problem
@@ -30,7 +31,8 @@ class Service:
         )
         _check_tiles(settings, self.library.current.engine.index.places.maps[0].zone)
         self.waiting = WaitingRoom(settings.limits)
-        self.batcher = Batcher(settings.batching, settings.limits, self._batched)
+        self.bodies = Bodies(settings.limits)
+        self.batcher = Batcher(settings.batching, settings.limits, self.waiting, self._batched)
         self.painters = ThreadPoolExecutor(2, thread_name_prefix="thumbnails")
         self.began = time.monotonic()
         self.stopping = False
@@ -54,18 +56,17 @@ class Service:
         self.metrics.close()
 
     @contextmanager
-    def admit(self, photos: int, size: int = 0) -> Iterator[None]:
+    def admit(self, photos: int) -> Iterator[None]:
         """Let photos into the waiting room, counting the ones that do not fit."""
-        try:
-            with self.waiting.admit(photos, size):
-                self.metrics.waiting.set(self.waiting.photos)
-                yield
-        except Problem as problem:
-            if problem.kind == "busy":
-                self.metrics.photos.labels("busy").inc(max(1, photos))
-            raise
-        finally:
+        with ExitStack() as stack:
+            stack.callback(lambda: self.metrics.waiting.set(self.waiting.photos))
+            try:
+                stack.enter_context(self.waiting.admit(photos))
+            except Problem:
+                self.metrics.photos.labels("busy").inc(photos)
+                raise
             self.metrics.waiting.set(self.waiting.photos)
+            yield
 
     def count(self, found: Answer) -> None:
         self.metrics.photos.labels("abstained" if found.abstains else "answered").inc()

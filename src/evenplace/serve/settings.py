@@ -25,9 +25,22 @@ class Limits:
     photo_pixels: int = 50_000_000
     photos: int = 16  # in one request
     request_bytes: int = 64 << 20
+    decode_bytes: int = 224 << 20  # of memory to decode one photo
     waiting: int = 128  # photos that were let in and have no answer yet
-    waiting_bytes: int = 512 << 20
+    heavy: int = 16  # of them, pictures that take long to decode (`lanes.HEAVY`)
+    patience: float = 10.0  # seconds after which an answer is of no use any more
+    bodies: int = 256  # requests whose body is still arriving
+    address_bodies: int = 64  # of them, from one address
+    waiting_bytes: int = 128 << 20  # of bodies, as far as they have arrived
+    address_bytes: int = 96 << 20  # of them, from one address
     body_seconds: float = 20.0  # to send a request's body
+    stall_seconds: float = 5.0  # between two pieces of it
+
+    def __post_init__(self) -> None:
+        if self.waiting < 1:
+            raise SettingError(f"--queue {self.waiting} answers nobody; use 1 or more")
+        if not self.patience > 0:
+            raise SettingError(f"--patience {self.patience:g} answers nobody; use seconds above 0")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
+from evenplace.serve.bodies import Body, sent_away
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
 
@@ -15,53 +16,57 @@ RAW = ("image/", "application/octet-stream")
 MOST_DIGITS = 15  # of an announced length; Python refuses to read one of thousands
 
 
-async def read_uploads(request: Request, limits: Limits) -> list[bytes]:
+async def read_uploads(request: Request, body: Body, limits: Limits) -> list[bytes]:
     """The photos of a multipart form (field `photo`, once or more), or of a bare body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        async with asyncio.timeout(limits.body_seconds):
-            if kind == "multipart/form-data":
-                photos = await _parts(request, limits)
-            elif kind.startswith(RAW):
-                photos = [await read_body(request, limits)]
-            else:
-                raise Problem(
-                    "body-not-a-photo",
-                    f"the body is {kind[:60] or 'of no declared type'}",
-                    f"send multipart/form-data with the field {FIELD!r}, or the photo with image/*",
-                )
+        async with asyncio.timeout(limits.body_seconds) as clock:
+            with body.arrives_by(clock):
+                if kind == "multipart/form-data":
+                    photos = await _parts(request, body, limits)
+                elif kind.startswith(RAW):
+                    photos = [await read_body(request, limits, body)]
+                else:
+                    raise Problem(
+                        "body-not-a-photo",
+                        f"the body is {kind[:60] or 'of no declared type'}",
+                        f"send multipart/form-data with the field {FIELD!r}, "
+                        "or the photo with image/*",
+                    )
     except TimeoutError as cause:
+        if body.sent_away:
+            raise sent_away() from cause
         raise Problem(
             "upload-too-slow",
-            f"the photo did not arrive within {limits.body_seconds:g} s",
+            f"the photo did not arrive within {limits.body_seconds:g} s, or nothing of it for "
+            f"{limits.stall_seconds:g} s",
             "send a smaller one, or over a quicker line",
         ) from cause
     _check(photos, limits)
     return photos
 
 
-def announced_bytes(request: Request, limits: Limits) -> int:
-    """How much a request says it will send; the most there may be if it does not say."""
+def check_announced(request: Request, limits: Limits) -> None:
+    """Refuse a body that says it is too large, before any of it is read."""
     length = request.headers.get("content-length", "")
     if not length.isascii() or not length.isdigit():
-        return limits.request_bytes
+        return
     if len(length) > MOST_DIGITS or int(length) > limits.request_bytes:
         raise _too_large(limits)
-    return int(length)
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: Limits, body: Body | None = None) -> bytes:
     """A whole body, if it is within limits."""
-    return b"".join([part async for part in _bounded(request, limits)])
+    return b"".join([part async for part in _bounded(request, limits, body)])
 
 
-async def _parts(request: Request, limits: Limits) -> list[bytes]:
+async def _parts(request: Request, body: Body, limits: Limits) -> list[bytes]:
     class InMemory(MultiPartParser):
         spool_max_size = limits.request_bytes + 1  # nothing of a photo touches the disk
 
     parser = InMemory(
         request.headers,
-        _bounded(request, limits),
+        _bounded(request, limits, body),
         max_files=limits.photos,
         max_fields=0,
         max_part_size=1024,
@@ -83,13 +88,17 @@ async def _parts(request: Request, limits: Limits) -> list[bytes]:
     return photos
 
 
-async def _bounded(request: Request, limits: Limits) -> AsyncGenerator[bytes, None]:
+async def _bounded(
+    request: Request, limits: Limits, body: Body | None
+) -> AsyncGenerator[bytes, None]:
     total = 0
     try:
         async for chunk in request.stream():
             total += len(chunk)
             if total > limits.request_bytes:
                 raise _too_large(limits)
+            if body is not None:
+                body.take(len(chunk))
             yield chunk
     except ClientDisconnect as cause:
         raise Problem("body-unreadable", "the sender hung up", "send it again") from cause
