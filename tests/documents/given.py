@@ -19,7 +19,7 @@ RUNS = (  # one trained and asked, and a baseline beside it
     "evaluate runs/city --queries queries",
     "evaluate runs/base --queries queries",
 )
-TAKES_RUNS = ("docs/evaluate.md", "docs/deploy.md", "docs/serve.md")
+TAKES_RUNS = ("docs/evaluate.md", "docs/deploy.md", "docs/security.md", "docs/serve.md")
 
 
 def lay_out(folder: Path, standins: Standins) -> None:

@@ -67,6 +67,26 @@ def test_bytes_are_decoded_as_the_file_is(tmp_path: Path) -> None:
     assert open_picture(file.read_bytes()).tobytes() == open_picture(file).tobytes()
 
 
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L"])
+def test_a_large_png_made_small_in_strips_looks_like_one_resized(mode: str) -> None:
+    rough = np.random.default_rng(0).integers(0, 255, (12, 20, 3)).astype(np.uint8)
+    large = Image.fromarray(rough).resize((1800, 1152), Image.Resampling.BICUBIC).convert(mode)
+    if mode == "RGBA":
+        large.putalpha(Image.linear_gradient("L").resize(large.size))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lies on its side
+    data = io.BytesIO()
+    large.save(data, "PNG", exif=exif)
+    small = np.asarray(open_picture(data.getvalue(), 64), np.int16)
+    paper = Image.new("RGBA", large.size, "white")
+    whole = (
+        Image.alpha_composite(paper, large.convert("RGBA")).convert("RGB").rotate(-90, expand=True)
+    )
+    resized = np.asarray(whole.resize((64, 64), Image.Resampling.BICUBIC), np.int16)
+    assert np.abs(small - resized).max() <= 4
+    assert np.abs(small - resized).mean() < 0.6
+
+
 def test_a_large_jpeg_decoded_small_looks_like_one_resized(tmp_path: Path) -> None:
     smooth = np.linspace(0, 255, 1600 * 1200).reshape(1200, 1600).astype(np.uint8)
     Image.fromarray(smooth).convert("RGB").save(tmp_path / "a.jpg", quality=95)
