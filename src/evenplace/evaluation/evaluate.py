@@ -114,7 +114,7 @@ def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> A
     """
     hits, found, sizes, sources = [], [], [], []
     database = engine.index.photos
-    for batch in engine.batches(descriptors, max(RANKS)):
+    for batch in engine.batches(descriptors, max(RANKS), pictures=queries.paths):
         pools = batch.pools
         right = truth.right(queries, database, batch.first + pools.of, pools.rows)
         found.append(np.bincount(pools.of[right], minlength=len(pools)) > 0)

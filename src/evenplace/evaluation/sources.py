@@ -25,15 +25,16 @@ def find_sources(engine: Search, batch: Batch) -> dict[str, Floats]:
     """The confidence of each answer by each source; nan without an answer.  (Q,) a source.
 
     cfd is minus the distance (Eq. 13, the paper's settings) between the query and the place of
-    the answer, r that place's reliability (Eq. 10).
+    the answer, r that place's reliability (Eq. 10).  inliers only where candidates were looked at.
     """
+    pooled = POOLED if engine.look is None else (*POOLED, "inliers")
     answered = np.flatnonzero(batch.hits.rows[:, 0] >= 0)
-    found = {name: np.full(len(batch.hits), np.nan, np.float32) for name in SOURCES}
+    found = {name: np.full(len(batch.hits), np.nan, np.float32) for name in (*pooled, "cfd", "r")}
     for query in answered.tolist():
         pool, ranking = batch.pools[query], batch.rankings[query]
         spots = batch.spots[batch.pools.cuts[query] : batch.pools.cuts[query + 1]]
         same = same_answer(int(ranking.order[0]), spots)
-        for name in POOLED:
+        for name in pooled:
             found[name][query] = CONFIDENCES[name](pool, ranking, spots, same)
     if len(answered):
         asked, rows = batch.pools.queries[answered], batch.hits.rows[answered, 0]

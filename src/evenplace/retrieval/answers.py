@@ -61,6 +61,7 @@ def explain(
         bool(reason),
         reason,
         {stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
+        int(found.looked[query]),
     )
 
 

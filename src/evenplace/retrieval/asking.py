@@ -37,7 +37,7 @@ def ask_photos(
         described = engine.describer.describe([path])
         skipped += described.skipped
         if len(described.rows):
-            parts.append(engine.search(described.descriptors, k))
+            parts.append(engine.search(described.descriptors, k, pictures=[path]))
             spent = described.decode_ms + described.network_ms
             parts[-1].elapsed_ms["extract"] = np.array([spent])
             rows.append(row)

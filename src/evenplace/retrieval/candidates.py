@@ -145,6 +145,7 @@ class Ranking:
 
     order: Rows  # (P,) positions in the pool
     distances: Floats  # (P,) in that order
+    inliers: Floats | None = None  # (P,) after a second look; nan where nobody looked
 
 
 @dataclass(frozen=True)
@@ -154,26 +155,45 @@ class Rankings:
     order: Rows  # (T,) candidates
     distances: Floats  # (T,) in that order
     cuts: Rows  # (Q + 1,)
+    inliers: Floats | None = None  # (T,) in that order
 
     def __getitem__(self, query: int) -> Ranking:
         mine = slice(self.cuts[query], self.cuts[query + 1])
-        return Ranking(self.order[mine] - mine.start, self.distances[mine])
+        inliers = None if self.inliers is None else self.inliers[mine]
+        return Ranking(self.order[mine] - mine.start, self.distances[mine], inliers)
 
     @classmethod
     def join(cls, rankings: Sequence[Ranking], cuts: Rows) -> Self:
         orders = [one.order + first for one, first in zip(rankings, cuts, strict=False)]
-        return cls(np.concatenate(orders), np.concatenate([r.distances for r in rankings]), cuts)
+        seen = [one.inliers for one in rankings if one.inliers is not None]
+        return cls(
+            order=np.concatenate(orders),
+            distances=np.concatenate([one.distances for one in rankings]),
+            cuts=cuts,
+            inliers=np.concatenate(seen) if seen and len(seen) == len(rankings) else None,
+        )
+
+    @property
+    def looked(self) -> Rows:
+        """Candidates of each query that were looked at a second time.  (Q,)."""
+        if self.inliers is None:
+            return np.zeros(len(self.cuts) - 1, np.int64)
+        return sum_spans(~np.isnan(self.inliers), self.cuts).astype(np.int64)
 
     def best(self, pools: Pools, k: int) -> "Best":
         """The k best of each query; -1, inf and nan where there are fewer."""
         at = self.cuts[:-1, None] + np.arange(k)
         there = at < self.cuts[1:, None]
         rows = np.full(at.shape, -1)
-        distances, cosines = (np.full(at.shape, none, np.float32) for none in (np.inf, np.nan))
+        distances, cosines, inliers = (
+            np.full(at.shape, none, np.float32) for none in (np.inf, np.nan, np.nan)
+        )
         chosen = self.order[at[there]]
         rows[there], cosines[there] = pools.rows[chosen], pools.cosines[chosen]
         distances[there] = self.distances[at[there]]
-        return Best(rows, distances, cosines)
+        if self.inliers is not None:
+            inliers[there] = self.inliers[at[there]]
+        return Best(rows, distances, cosines, inliers)
 
 
 class Best(NamedTuple):
@@ -182,6 +202,7 @@ class Best(NamedTuple):
     rows: Rows
     distances: Floats
     cosines: Floats
+    inliers: Floats
 
 
 def rank_pools(pools: Pools, distances: Floats, *, by_place: bool) -> Rankings:

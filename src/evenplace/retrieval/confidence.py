@@ -116,6 +116,11 @@ def sue(
     return -float((weight @ offset**2).mean())
 
 
+def inliers(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+    """Points of the query's picture that match the answer's; 0 where nobody looked."""
+    return 0.0 if ranking.inliers is None else float(np.nan_to_num(ranking.inliers[0]))
+
+
 CONFIDENCES: dict[str, Confidence] = {
     "mass": mass,
     "evidence": evidence,
@@ -124,6 +129,7 @@ CONFIDENCES: dict[str, Confidence] = {
     "posterior": posterior,
     "distance": distance,
     "sue": sue,
+    "inliers": inliers,
 }
 
 

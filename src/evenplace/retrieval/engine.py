@@ -31,6 +31,7 @@ from evenplace.retrieval.pairing import (
 )
 from evenplace.retrieval.position import fuse_positions
 from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
+from evenplace.retrieval.second_look import Picture, SecondLook
 from evenplace.retrieval.shortlist import Shortlist
 from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 
@@ -63,6 +64,7 @@ class Search:
     confidence.  Without a describer it answers descriptors.  min_precision: abstain from answers
     less sure than the calibration asks for that share of right ones.  store: who compares
     descriptors, the index's own files unless told.
+    look: looks a second time at the best candidates of queries that come with their pictures.
     ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
     query is then both descriptors side by side, as a `Describer` of two networks makes them.
     """
@@ -83,6 +85,7 @@ class Search:
         min_precision: float | None = None,
         calibration: Calibration | None = None,
         store: Store | None = None,
+        look: SecondLook | None = None,
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
@@ -119,6 +122,7 @@ class Search:
         self.shortlist = min(shortlist, len(self.places.reachable))
         self.embedded = EmbeddedStore(self.ranking)
         self.store: Store = store or self.embedded
+        self.look = look
 
     @cached_property
     def headings(self) -> Floats:
@@ -160,22 +164,25 @@ class Search:
         paired = self.ranking is not self.index
         ranked_by = open_index(self.ranking.folder) if paired else None
         index = open_index(self.index.folder)
-        return Search(index, self.describer, ranked_by=ranked_by, **self._settings)
+        look = None if self.look is None else self.look.on(index)
+        return Search(index, self.describer, ranked_by=ranked_by, look=look, **self._settings)
 
     def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
         """Say where a photo was taken: the k best database photos, best first."""
-        return self.hits(self.search(self.describe(photo).descriptors, k), 0)
+        return self.hits(self.search(self.describe(photo).descriptors, k, pictures=[photo]), 0)
 
     def answer(self, photo: str | bytes, k: int = 5) -> Answer:
         """Say where a photo was taken, how sure that is, and what else it might be."""
         described = self.describe(photo)
-        answer = self.answers(described.descriptors, k)[0]
+        answer = self.answers(described.descriptors, k, pictures=[photo])[0]
         answer.elapsed_ms["extract"] = described.decode_ms + described.network_ms
         return answer
 
-    def answers(self, descriptors: Floats, k: int = 5) -> list[Answer]:
+    def answers(
+        self, descriptors: Floats, k: int = 5, *, pictures: Sequence[Picture] | None = None
+    ) -> list[Answer]:
         """The same for queries that are already descriptors.  descriptors: (Q, D) unit."""
-        found = self.search(descriptors, k)
+        found = self.search(descriptors, k, pictures=pictures)
         return [
             explain(
                 self.index, found, query, self.hits(found, query), self.least, self.min_precision
@@ -198,14 +205,24 @@ class Search:
         paths, places = self.index.paths(rows), self.index.places_of(rows).tolist()
         spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
         return [
-            Hit(path, (east, north), float(distance), place, sure, int(row), float(cosine))
-            for path, (east, north, _), distance, place, row, cosine in zip(
+            Hit(
+                path=path,
+                position=(east, north),
+                distance=float(distance),
+                place=place,
+                confidence=sure,
+                row=int(row),
+                similarity=float(cosine),
+                inliers=None if np.isnan(inliers) else int(inliers),
+            )
+            for path, (east, north, _), distance, place, row, cosine, inliers in zip(
                 paths,
                 spots,
                 found.distances[query],
                 places,
                 rows,
                 found.cosines[query],
+                found.inliers[query],
                 strict=False,
             )
         ]
@@ -216,14 +233,16 @@ class Search:
         k: int = 20,
         *,
         without: Sequence[Rows] | None = None,
+        pictures: Sequence[Picture] | None = None,
         progress: Progress | None = None,
     ) -> Hits:
         """Answer queries that are already descriptors.
 
         descriptors: (Q, D) unit.  without: for each query, rows of the index it must not see.
+        pictures: the photos they are of, for a second look.
         """
         parts = []
-        for batch in self.batches(descriptors, k, without=without):
+        for batch in self.batches(descriptors, k, without=without, pictures=pictures):
             parts.append(batch.hits)
             if progress:
                 progress(batch.first + len(batch.hits), len(descriptors))
@@ -232,7 +251,12 @@ class Search:
         return join_hits(parts)
 
     def batches(
-        self, descriptors: Floats, k: int = 20, *, without: Sequence[Rows] | None = None
+        self,
+        descriptors: Floats,
+        k: int = 20,
+        *,
+        without: Sequence[Rows] | None = None,
+        pictures: Sequence[Picture] | None = None,
     ) -> Iterator[Batch]:
         """The same a few queries at a time, with the candidates they were chosen from."""
         queries = self._checked(descriptors, k)
@@ -258,6 +282,7 @@ class Search:
                     first=first + at,
                     hidden=None if hidden is None else hidden[own],
                     nearest=None if nearest is None else nearest[own],
+                    pictures=None if pictures is None else pictures[part][own],
                     scan_ms=scan_ms,
                 )
 
@@ -284,9 +309,10 @@ class Search:
         first: int,
         hidden: Sequence[Rows] | None,
         nearest: Nearest | None,
+        pictures: Sequence[Picture] | None,
         scan_ms: float,
     ) -> Batch:
-        """Shortlist → candidates → ranking → confidence → hits."""
+        """Shortlist → candidates → ranking → second look → confidence → hits."""
         clock = [time.perf_counter()]
         sought, ranked = self.split(queries)
         found = self.places.find(sought)
@@ -303,25 +329,33 @@ class Search:
             pools = pools.without(np.concatenate(unseen))
         clock.append(time.perf_counter())
         rankings = self._rank(pools)
+        look_ms = np.zeros(len(queries))
+        if self.look is not None and pictures is not None:
+            rankings, look_ms = self._look(self.look, pools, rankings, pictures)
         spots = self.index.spots(pools.rows)
         best = np.append(rankings.order, 0)[pools.cuts[:-1]]  # of an empty pool, anything
         positions = fuse_positions(pools, spots, best)
         confidence = self._confidence(pools, rankings, spots, best)
         clock.append(time.perf_counter())
-        spent = np.diff(clock) * 1e3 / len(queries) + [0, scan_ms, 0]
+        spent = np.diff(clock) * 1e3 / len(queries) + [0, scan_ms, -look_ms.mean()]
+        elapsed_ms = {
+            stage: np.full(len(queries), value)
+            for stage, value in zip(STAGES[1:4], spent, strict=True)
+        }
+        if look_ms.any():
+            elapsed_ms["verify"] = look_ms
         top = rankings.best(pools, k)
         hits = Hits(
             rows=top.rows,
             distances=top.distances,
             cosines=top.cosines,
+            inliers=top.inliers,
+            looked=rankings.looked,
             shortlist=found.places,
             posterior=np.exp(self.index.scale * found.scores - found.log_total[:, None]),
             confidence=confidence,
             positions=tuple(positions),
-            elapsed_ms={
-                stage: np.full(len(queries), value)
-                for stage, value in zip(STAGES[1:], spent, strict=True)
-            },
+            elapsed_ms=elapsed_ms,
         )
         return Batch(first=first, pools=pools, rankings=rankings, spots=spots, hits=hits)
 
@@ -333,6 +367,8 @@ class Search:
             rows=none.astype(np.int64),
             distances=none,
             cosines=none,
+            inliers=none,
+            looked=np.empty(0, np.int64),
             shortlist=places.astype(np.int64),
             posterior=places,
             confidence=np.empty(0, np.float32),
@@ -344,6 +380,16 @@ class Search:
         if isinstance(self.rule, Measure):
             return self.rule.rank_all(pools)
         return Rankings.join([self.rule.rank(pools[q]) for q in range(len(pools))], pools.cuts)
+
+    def _look(
+        self, look: SecondLook, pools: Pools, rankings: Rankings, pictures: Sequence[Picture]
+    ) -> tuple[Rankings, NDArray[np.float64]]:
+        """The rankings after a second look, and the milliseconds it took of each query."""
+        looked, clock = [], [time.perf_counter()]
+        for query, picture in enumerate(pictures):
+            looked.append(look.rank(pools[query].rows, rankings[query], look.see(picture)))
+            clock.append(time.perf_counter())
+        return Rankings.join(looked, pools.cuts), np.diff(clock) * 1e3
 
     def _confidence(
         self, pools: Pools, rankings: Rankings, spots: NDArray[np.float64], best: Rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-STAGES = ("extract", "classify", "gather", "rank")
+STAGES = ("extract", "classify", "gather", "rank", "verify")
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Hit:
     confidence: float
     row: int  # of the index
     similarity: float  # cosine of the descriptors: 1 the same, 0 unlike
+    inliers: int | None = None  # points that match the query's; None where nobody looked
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Hits:
     rows: NDArray[np.int64]  # (Q, k) rows of the index
     distances: NDArray[np.float32]  # (Q, k) inf where there is no hit
     cosines: NDArray[np.float32]  # (Q, k) of the descriptors, nan where there is no hit
+    inliers: NDArray[np.float32]  # (Q, k) points that match, nan where nobody looked
+    looked: NDArray[np.int64]  # (Q,) candidates that were looked at a second time
     shortlist: NDArray[np.int64]  # (Q, n) places, best first
     posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
     confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
@@ -83,6 +86,7 @@ class Answer:
     abstains: bool
     reason: str  # why it abstains; empty when it answers
     elapsed_ms: dict[str, float]  # a stage
+    looked: int = 0  # candidates that were looked at a second time
 
 
 def join_hits(parts: Sequence[Hits]) -> Hits:
@@ -96,6 +100,8 @@ def join_hits(parts: Sequence[Hits]) -> Hits:
         rows=joined("rows"),
         distances=joined("distances"),
         cosines=joined("cosines"),
+        inliers=joined("inliers"),
+        looked=joined("looked"),
         shortlist=joined("shortlist"),
         posterior=joined("posterior"),
         confidence=joined("confidence"),

@@ -46,6 +46,10 @@ class Features:
     def __len__(self) -> int:
         return len(self.points)
 
+    @classmethod
+    def nothing(cls, dim: int) -> "Features":
+        return cls(np.empty((0, 2), np.float32), np.empty((0, dim), np.float32))
+
     def best(self, count: int) -> "Features":
         return Features(self.points[:count], self.descriptors[:count], self.width, self.height)
 

@@ -1,0 +1,226 @@
+"""A second look: the best candidates ranked again by what matches in the pictures.
+
+    d' = scale · d / spread - inliers · log(1 + n)
+
+where d is the rule's distance, spread its deviation among the candidates looked at, so that one
+pair of weights fits rules of any unit, and n the points that a robust fit keeps.  The weights are
+learned on photos held out in turn (`fit_look`).  The first few are looked at first, and the rest
+only if those do not settle it.
+
+    P candidates · N candidates looked at · V rehearsed queries
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.retrieval.candidates import Ranking
+from evenplace.retrieval.fusion import surprise
+from evenplace.retrieval.index import Index
+from evenplace.retrieval.local_features import (
+    Features,
+    LocalFeatures,
+    build_local_features,
+    features_of,
+)
+from evenplace.retrieval.packed_features import Packing
+from evenplace.retrieval.verification import Match, verify
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Picture = str | bytes | Image.Image | Features
+COUNT = 20
+_FIRST = 5  # candidates before it is asked whether they settle it
+_HELD = 1024  # photos whose features are held in memory where the index keeps none
+_SURE, _ENOUGH = 0.99, 20  # settled: so many inliers are right so often, of so many seen
+_LEAST, _MOST = 8, 200  # inliers that may settle it
+
+
+@dataclass(frozen=True)
+class LookWeights:
+    """What a rule's distance and matches count; at `settled` inliers nobody looks further.
+
+    The weights unless learned are those of two cities; settled 0 looks at all.
+    """
+
+    scale: float = 0.5
+    inliers: float = 2.2
+    settled: int = 0
+
+    def settles(self, inliers: Floats) -> bool:
+        """Whether these say enough."""
+        return bool(self.settled and np.max(inliers, initial=0) >= self.settled)
+
+    def rank(self, ranking: Ranking, inliers: Floats) -> Ranking:
+        """Rank candidates again; those nobody looked at keep their distance, in the new unit.
+
+        inliers: (N,) of the first ones, in blocks of five as they would be looked at.
+        """
+        first = next(
+            (end for end in range(_FIRST, len(inliers), _FIRST) if self.settles(inliers[:end])),
+            len(inliers),
+        )
+        seen = np.full(len(ranking.order), np.nan, np.float32)
+        seen[:first] = inliers[:first]
+        spread = float(np.std(ranking.distances[: len(inliers)], dtype=np.float64))
+        unit = self.scale / spread if spread > 0 else 0.0
+        away = unit * (ranking.distances - ranking.distances[0])
+        distances = (away - self.inliers * np.log1p(np.nan_to_num(seen))).astype(np.float32)
+        order = np.argsort(distances, kind="stable")
+        return Ranking(ranking.order[order], distances[order], seen[order])
+
+
+class SecondLook:
+    """Looks at the photos of an index; several threads may ask.
+
+    count: how many candidates of a query at most.  features: a kind by name; where the index
+    keeps features of that kind they are read, else found in the photos as they are needed.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        count: int = COUNT,
+        features: str | LocalFeatures = "xfeat",
+        weights: LookWeights | None = None,
+    ) -> None:
+        if count < 1:
+            raise SettingError(f"verify={count} looks at no candidate; use 1 or more")
+        self.index, self.count = index, count
+        self.kind = build_local_features(features) if isinstance(features, str) else features
+        self.weights = weights or LookWeights()
+        self.packing = Packing(self.kind.dim)
+        self._held: OrderedDict[int, Features] = OrderedDict()
+        self._lock = Lock()
+
+    def on(self, index: Index) -> "SecondLook":
+        """The same on another generation of the index."""
+        return SecondLook(index, self.count, self.kind, self.weights)
+
+    def see(self, picture: Picture) -> Features:
+        """The points of a query; none where the picture cannot be read.
+
+        As many as are kept of a photo, so that a rehearsal with kept ones is like the real thing.
+        """
+        if isinstance(picture, Features):
+            return picture.best(self.packing.count)
+        try:
+            return features_of(self.kind, picture).best(self.packing.count)
+        except PhotoError:
+            return Features.nothing(self.kind.dim)
+
+    def rank(self, rows: Rows, ranking: Ranking, query: Features) -> Ranking:
+        """Look at the best candidates of one query and rank them again.
+
+        rows: (P,) of the index.  A query without points is ranked as it was.
+        """
+        best = rows[ranking.order[: self.count]]
+        if not len(query) or not len(best):
+            return replace(ranking, inliers=np.full(len(ranking.order), np.nan, np.float32))
+        inliers = np.zeros(len(best), np.float32)
+        for first in range(0, len(best), _FIRST):
+            some = slice(first, first + _FIRST)
+            inliers[some] = self.count_inliers(query, best[some])
+            if self.weights.settles(inliers):
+                break
+        return self.weights.rank(ranking, inliers)
+
+    def count_inliers(self, query: Features, rows: Rows) -> Floats:
+        """How many points of a query match each of some photos.  -> (N,)."""
+        return np.array([verify(query, one).inliers for one in self.features(rows)], np.float32)
+
+    def match(self, query: Picture, row: int) -> Match:
+        """What a picture and a photo of the index have in common, point by point."""
+        return verify(self.see(query), self.features(np.array([row]))[0])
+
+    def features(self, rows: Rows) -> list[Features]:
+        """The points of some photos of the index."""
+        kept = self.index.columns.get(self.kind.name)
+        if kept is not None:
+            return [self.packing.unpack(row) for row in kept[rows]]
+        return [self._find(int(row)) for row in rows]
+
+    def _find(self, row: int) -> Features:
+        with self._lock:
+            if row in self._held:
+                self._held.move_to_end(row)
+                return self._held[row]
+        found = self.see(self.index.paths(np.array([row]))[0])
+        with self._lock:
+            self._held[row] = found
+            if len(self._held) > _HELD:
+                self._held.popitem(last=False)
+        return found
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The candidates of one rehearsed query, as the rule ranked them."""
+
+    distances: Floats  # (N,)
+    inliers: Floats  # (N,)
+    right: NDArray[np.bool_]  # (N,)
+
+
+def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookWeights:
+    """Learn what matches are worth: the weights under which the best right photo wins most surely.
+
+    As `fit_fused`: a penalty worth one query holds each weight near its start.
+    """
+    start = start or LookWeights()
+    telling = [one for one in asked if one.right.any() and not one.right.all()]
+    if not telling:
+        return start
+    distances, gained, right, there = _padded(telling)  # (V, N)
+    first = torch.tensor([np.log(start.scale), np.log(start.inliers)]).double()
+    moved = torch.zeros(2, dtype=torch.double, requires_grad=True)
+    optimiser = torch.optim.LBFGS([moved], max_iter=100, line_search_fn="strong_wolfe")
+
+    def step() -> float:
+        optimiser.zero_grad()
+        scale, worth = (first + moved).exp()
+        doubt = surprise(worth * gained - scale * distances, right, there).sum()
+        value = (doubt + moved.square().sum()) / len(telling)
+        value.backward()  # type: ignore[no-untyped-call]
+        return float(value.detach())
+
+    optimiser.step(step)  # type: ignore[no-untyped-call]
+    scale, worth = (first + moved.detach()).exp().tolist()
+    return LookWeights(scale, worth, _settled(asked))
+
+
+def _settled(asked: Sequence[Looked]) -> int:
+    """The least inliers from which a candidate was right 99 times in 100; 0 for none."""
+    inliers = np.concatenate([one.inliers for one in asked])
+    right = np.concatenate([one.right for one in asked])
+    settled = 0
+    for least in range(_MOST, _LEAST - 1, -1):
+        seen = right[inliers >= least]
+        if len(seen) >= _ENOUGH:
+            if seen.mean() < _SURE:
+                break
+            settled = least
+    return settled
+
+
+def _padded(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Distances in their spreads, log(1 + inliers), which are right, which are there.  (V, N)."""
+    longest = max(len(one.right) for one in asked)
+    terms = torch.zeros(2, len(asked), longest, dtype=torch.double)
+    flags = torch.zeros(2, len(asked), longest, dtype=torch.bool)
+    for row, one in enumerate(asked):
+        count = len(one.right)
+        spread = float(np.std(one.distances, dtype=np.float64)) or 1.0
+        terms[0, row, :count] = torch.from_numpy(one.distances / spread)
+        terms[1, row, :count] = torch.from_numpy(np.log1p(one.inliers))
+        flags[0, row, :count] = torch.from_numpy(one.right)
+        flags[1, row, :count] = True
+    return terms[0], terms[1], flags[0], flags[1]

@@ -1,0 +1,185 @@
+"""The second look: verified candidates win, and what nobody looked at stays where it was."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.photos.table import Photos
+from evenplace.places import Grid
+from evenplace.retrieval import Index, Search, index_descriptors
+from evenplace.retrieval.candidates import Pool, Ranking
+from evenplace.retrieval.learned_confidence import WITNESSES, fit_confidence, witnesses
+from evenplace.retrieval.local_features import Features
+from evenplace.retrieval.packed_features import Packing
+from evenplace.retrieval.second_look import (
+    Looked,
+    LookWeights,
+    SecondLook,
+    fit_look,
+)
+
+Floats = NDArray[np.float32]
+PACKING = Packing(64)
+
+
+def points(seed: int, count: int = 60) -> Features:
+    """The points of a facade that no other seed has."""
+    random = np.random.default_rng(seed)
+    drawn = random.normal(size=(count, 64)).astype(np.float32)
+    where = random.uniform(0.1, 0.9, (count, 2)).astype(np.float32)
+    return Features(where, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    """Forty photos 30 m apart, each of a facade of its own; descriptors hardly differ."""
+    random = np.random.default_rng(0)
+    descriptors = 1 + 0.2 * random.normal(size=(40, 16)).astype(np.float32)
+    descriptors /= np.linalg.norm(descriptors, axis=1, keepdims=True)
+    photos = Photos.from_arrays(
+        path=[f"{n}.jpg" for n in range(40)], east=30.0 * np.arange(40), north=np.zeros(40),
+        zone=np.full(40, 33),
+    )  # fmt: skip
+    rows = np.stack([PACKING.pack(points(n)) for n in range(40)])
+    places = Grid(20, min_photos=1).partition(photos)
+    return index_descriptors(descriptors, photos, places, tmp_path / "index", extra={"xfeat": rows})
+
+
+def engine(index: Index, count: int = 20, **settings: object) -> Search:
+    weights = LookWeights(settled=int(str(settings.pop("settled", 0))))
+    return Search(index, shortlist=40, look=SecondLook(index, count, weights=weights), **settings)  # type: ignore[arg-type]
+
+
+def number(index: Index, row: int) -> int:
+    return int(index.paths(np.array([row]))[0].removesuffix(".jpg"))
+
+
+def test_the_candidate_whose_picture_matches_wins(index: Index) -> None:
+    query = index.vectors(np.arange(1))
+    plain = Search(index, shortlist=40).search(query, 20)
+    fifth = number(index, plain.rows[0, 7])
+    found = engine(index).search(query, 20, pictures=[points(fifth)])
+    assert number(index, found.rows[0, 0]) == fifth
+    assert found.inliers[0, 0] == 60
+    assert (found.inliers[0, 1:] < 15).all()
+    assert found.looked.tolist() == [20]
+    assert sorted(found.rows[0]) == sorted(plain.rows[0])
+
+
+def test_only_so_many_are_looked_at_and_the_rest_keep_their_order(index: Index) -> None:
+    query = index.vectors(np.arange(1))
+    plain = Search(index, shortlist=40).search(query, 40)
+    last = number(index, plain.rows[0, 12])
+    found = engine(index, 10).search(query, 40, pictures=[points(last)])
+    assert found.looked.tolist() == [10]
+    assert np.isnan(found.inliers[0]).sum() == 30
+    assert (found.rows[0, 10:] == plain.rows[0, 10:]).all()
+    assert set(found.rows[0, :10]) == set(plain.rows[0, :10])
+
+
+def test_the_first_few_may_settle_it(index: Index) -> None:
+    query = index.vectors(np.arange(1))
+    second = number(index, Search(index, shortlist=40).search(query, 2).rows[0, 1])
+    found = engine(index, settled=30).search(query, 5, pictures=[points(second)])
+    assert found.looked.tolist() == [5]
+    assert number(index, found.rows[0, 0]) == second
+    unsettled = engine(index, settled=30).search(query, 5, pictures=[points(99)])
+    assert unsettled.looked.tolist() == [20]
+
+
+def test_without_pictures_or_points_answers_stay_as_they_were(index: Index) -> None:
+    query = index.vectors(np.arange(3))
+    plain = Search(index, shortlist=40).search(query, 5)
+    looking = engine(index)
+    for found in (looking.search(query, 5), looking.search(query, 5, pictures=["no.jpg"] * 3)):
+        np.testing.assert_array_equal(found.rows, plain.rows)
+        assert np.isnan(found.inliers).all()
+        assert not found.looked.any()
+
+
+def test_inliers_alone_can_be_the_confidence(index: Index) -> None:
+    found = engine(index, confidence="inliers").search(
+        index.vectors(np.arange(2)), 5, pictures=[points(0), points(99)]
+    )
+    assert found.confidence[0] == 60
+    assert found.confidence[1] < 15
+
+
+def test_an_answer_says_what_matched_and_how_many_were_looked_at(index: Index) -> None:
+    looking = engine(index)
+    answer = looking.answers(index.vectors(np.arange(1)), 3, pictures=[points(0)])[0]
+    assert answer.looked == 20
+    assert answer.hits[0].inliers == 60
+    assert looking.look is not None
+    match = looking.look.match(points(0), answer.hits[0].row)
+    np.testing.assert_allclose(match.query, match.candidate, atol=1e-4)
+
+
+def test_looking_at_nothing_is_refused(index: Index) -> None:
+    with pytest.raises(SettingError, match="verify=0"):
+        SecondLook(index, 0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_a_look_does_not_care_for_the_unit_of_the_distance(unit: float) -> None:
+    distances = unit * np.array([1, 2, 3, 5], np.float32)
+    inliers = np.array([4, 40], np.float32)
+    ranked = LookWeights().rank(Ranking(np.arange(4), distances), inliers)
+    assert ranked.order.tolist() == [1, 0, 2, 3]
+    expected = [1 - 2.2 * np.log(41), -2.2 * np.log(5), 2, 4]  # spread of the first two: 0.5
+    np.testing.assert_allclose(ranked.distances, expected, rtol=1e-5)
+
+
+def rehearsed(trust: float, many: int = 300) -> list[Looked]:
+    """Queries whose right candidate has many inliers as often as `trust` says."""
+    random = np.random.default_rng(0)
+    asked = []
+    for _ in range(many):
+        right = np.zeros(10, bool)
+        right[random.integers(0, 10)] = True
+        inliers = random.poisson(5, 10).astype(np.float32)
+        inliers[right if random.random() < trust else random.integers(0, 10)] = 60
+        distances = np.sort(random.uniform(0, 1, 10)).astype(np.float32)
+        asked.append(Looked(distances, inliers, right))
+    return asked
+
+
+def test_the_weight_of_matches_follows_how_far_they_can_be_trusted() -> None:
+    trusted, doubted = fit_look(rehearsed(1.0)), fit_look(rehearsed(0.1))
+    assert trusted.inliers > 2 > 1 > doubted.inliers
+    assert 10 <= trusted.settled <= 60
+    assert doubted.settled == 0
+    assert fit_look([]) == LookWeights()
+
+
+def test_witnesses_are_weighed_by_what_they_knew() -> None:
+    random = np.random.default_rng(0)
+    right = random.random(500) < 0.6
+    heard = random.normal(size=(500, len(WITNESSES)))
+    heard[:, 1] += 3 * right
+    heard[:, 2] -= 2 * right  # speaks against itself
+    heard[:, 3] = 0.7  # always the same
+    learned = fit_confidence(heard, right)
+    assert learned.weights[1] > 1
+    assert learned.weights[2] == learned.weights[3] == 0
+    odds = heard @ learned.weights + learned.offset
+    assert (1 / (1 + np.exp(-odds))).mean() == pytest.approx(right.mean(), abs=0.02)
+
+
+def test_witnesses_say_how_far_the_answer_leads() -> None:
+    pool = Pool(
+        rows=np.arange(3), places=np.arange(3), cosines=np.array([0.9, 0.8, 0.7], np.float32),
+        log_posterior=np.zeros(3, np.float32), query=np.ones(4, np.float32),
+    )  # fmt: skip
+    ranking = Ranking(
+        np.array([1, 0, 2]), np.array([-3, -1, 0], np.float32),
+        np.array([30, 9, np.nan], np.float32),
+    )  # fmt: skip
+    same = np.array([False, True, False])
+    odds, matches, lead, likeness = witnesses(pool, ranking, np.zeros((3, 2)), same)
+    assert odds == pytest.approx(3 - np.logaddexp(1, 0))
+    assert (matches, lead) == pytest.approx((np.log(31), np.log(31) - np.log(10)))
+    assert likeness == pytest.approx(0.8)
