@@ -358,6 +358,9 @@ def test_foreign_descriptors_are_indexed_from_a_file(
 def test_a_store_answers_what_the_files_answer(
     evenplace: Command, run: Path, town: Path, tmp_path: Path
 ) -> None:
+    from evenplace.retrieval.milvus import MilvusStore
+    from evenplace.run.run import open_engine
+
     photo = sorted((town / "queries").iterdir())[0]
     before = evenplace("locate", run, photo).out
     filled = evenplace("index", "store", run, tmp_path / "milvus.db")
@@ -365,7 +368,9 @@ def test_a_store_answers_what_the_files_answer(
     assert "locate, evaluate and serve ask it" in filled.out
     assert evenplace("locate", run, photo).out.splitlines()[:3] == before.splitlines()[:3]
     assert evenplace("index", "add", run, "--database", town / "queries").code == 0
-    assert photo.name in evenplace("locate", run, photo).out
+    engine = open_engine(run, exact=True)
+    assert isinstance(engine.store, MilvusStore)
+    assert engine.locate(str(photo), 1)[0].path == str(photo)
     (run / "store.json").write_text('{"uri": "http://127.0.0.1:1", "name": "x"}')
     refused = evenplace("locate", run, photo)
     assert refused.code == 2
