@@ -33,9 +33,10 @@ from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search, index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
-from evenplace.retrieval.fusion import fit_fused, surprise
+from evenplace.retrieval.fusion import Evidence, fit_fused, surprise
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.tune import Fold, evidence, hold_out, on_other_days
+from evenplace.run.folds import Fold, on_other_days, trained_folds
+from evenplace.run.tune import evidence
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
 from evenplace.training.loop import train
@@ -136,7 +137,9 @@ def measure(
 ) -> list[tuple[list[Floats], Bools]]:
     """For every query: the terms of its candidates under each rule (P, K), and which are right."""
     found = []
-    for query, pool in enumerate(fold.pools()):
+    batches = (batch.pools for _, batch in fold.search(Search(fold.index)))
+    pools = (pools[query] for pools in batches for query in range(len(pools)))
+    for query, pool in enumerate(pools):
         base = fused(fold, pool)
         tables = [
             base if term is None else np.column_stack([base, term(fold, pool)]) for term in terms
@@ -149,12 +152,10 @@ def measure(
 def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
     """Weights as `search.fusion` finds them, for any number of terms."""
     asked = [(terms, right) for terms, right in asked if right.any()]
-    longest, many = max(len(right) for _, right in asked), asked[0][0].shape[1]
-    table = torch.zeros(len(asked), longest, many)
-    there, good = (torch.zeros(len(asked), longest, dtype=torch.bool) for _ in range(2))
-    for row, (terms, right) in enumerate(asked):
-        table[row, : len(right)] = torch.from_numpy(terms.astype(np.float32))
-        there[row, : len(right)], good[row, : len(right)] = True, torch.from_numpy(right)
+    many = asked[0][0].shape[1]
+    table = torch.from_numpy(np.concatenate([terms for terms, _ in asked]).astype(np.float32))
+    good = torch.from_numpy(np.concatenate([right for _, right in asked]))
+    of = torch.from_numpy(np.repeat(np.arange(len(asked)), [len(right) for _, right in asked]))
     start = torch.tensor([*START, 0.0][:many])
     spread = torch.tensor([*SPREAD, 2.0][:many])
     moved = torch.zeros(many, requires_grad=True)
@@ -163,7 +164,7 @@ def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
     def step() -> float:
         optimiser.zero_grad()
         score = table @ (start + moved * spread)
-        cost = (surprise(score, good, there).sum() + moved.square().sum()) / len(asked)
+        cost = (surprise(score, good, of).sum() + moved.square().sum()) / len(asked)
         cost.backward()  # type: ignore[no-untyped-call]
         return float(cost.detach())
 
@@ -185,7 +186,7 @@ def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
     recipe = read_recipe("dapr-m").changed([f"seed={split.seed}"])
     places = cut_places(recipe.places, split.train)
     held = on_other_days(
-        hold_out(split.train, places, recipe, folder / "folds", cache_folder=cache)
+        trained_folds(split.train, places, recipe, folder / "folds", cache_folder=cache)
     )
     network = build_network(recipe.network, seed=recipe.training.seed)
     train(network, split.train, places, recipe, folder / "run", cache_folder=cache)
@@ -200,7 +201,9 @@ def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
         prototypes=network.classifiers.joint().detach().numpy(),
         scale=network.scale,
     )
-    return Prepared(split, held, Fold(index, split.queries[asked.rows], asked.descriptors))
+    every = np.arange(len(asked.rows))
+    test = Fold(index, split.queries[asked.rows], asked.descriptors, every)
+    return Prepared(split, held, test)
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ def sources(fold: Fold, rule: Fused, truth: Truth) -> tuple[Floats, Bools]:
         return 0.0
 
     engine = Search(fold.index, rerank=rule, confidence=remember, facing=truth.heading is not None)
-    found = engine.search(fold.descriptors, k=1, without=fold.hidden)
+    found = engine.search(fold.source[fold.rows], k=1, without=fold.hidden)
     answered = np.flatnonzero(found.rows[:, 0] >= 0)
     right = truth.right(fold.queries, fold.index.photos, answered, found.rows[answered, 0])
     return np.array(seen, np.float32), right
@@ -241,7 +244,7 @@ def sources(fold: Fold, rule: Fused, truth: Truth) -> tuple[Floats, Bools]:
 def combine(ready: Prepared) -> dict[str, float]:
     """AUC-PR of every source, and of a logistic regression on all of them learned on the folds."""
     truth, spec = ready.split.truth, read_recipe("dapr-m").search
-    rule = fit_fused([one for fold in ready.held for one in evidence(fold, spec)])
+    rule = fit_fused(Evidence.join([evidence(fold, spec) for fold in ready.held]))
     parts = [sources(fold, rule, truth) for fold in ready.held]
     known, good = (np.concatenate(part) for part in zip(*parts, strict=True))
     asked, right = sources(ready.test, rule, truth)

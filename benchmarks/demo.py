@@ -20,7 +20,7 @@ from pathlib import Path
 from evenplace.demo import SYSTEMS
 from evenplace.evaluation import join_scores
 from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, markdown, score_rows
-from evenplace.run.run import run_scores
+from evenplace.run.run import Run
 
 RESULTS = Path(__file__).parent / "results" / "demo.md"
 MINUTES, GIGABYTES = 8.0, 6.0
@@ -43,7 +43,9 @@ def main() -> int:
     subprocess.run([*evenplace, *map(str, words)], check=True)
     minutes = (time.monotonic() - began) / 60 / asked.seeds
     gigabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    runs = [[run_scores(out / f"seed-{s}" / name) for s in range(asked.seeds)] for name in SYSTEMS]
+    runs = [
+        [Run(out / f"seed-{s}" / name).scores() for s in range(asked.seeds)] for name in SYSTEMS
+    ]
     systems = [join_scores(parts) for parts in runs]
     text = "\n\n".join(
         [

@@ -129,9 +129,9 @@ class Expected:
 
 
 def expected(run: Path, photos: Sequence[bytes]) -> list[Expected]:
-    from evenplace.run.run import open_engine
+    from evenplace.run.run import Run
 
-    engine = open_engine(run)
+    engine = Run(run).search()
     found = [engine.answer(photo) for photo in photos]
     return [Expected(one.hits[0].row, one.position.east, one.position.north) for one in found]
 
@@ -222,9 +222,9 @@ def compare(
 
 def overhead(run: Path, port: int, photos: Sequence[bytes]) -> list[tuple[float, float]]:
     """Milliseconds over HTTP and in the engine, in turns on the same photos."""
-    from evenplace.run.run import open_engine
+    from evenplace.run.run import Run
 
-    engine = open_engine(run)
+    engine = Run(run).search()
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     pairs = []
     for turn in range(4):
@@ -284,9 +284,9 @@ def head(seconds: float, run: Path) -> list[str]:
     import torch
 
     from evenplace.retrieval import open_index
-    from evenplace.run.folder import run_recipe
+    from evenplace.run.run import Run
 
-    index, recipe = open_index(run / "index"), run_recipe(run)
+    index, recipe = open_index(run / "index"), Run(run).recipe
     return [
         "# The service",
         "",

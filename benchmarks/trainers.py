@@ -28,8 +28,7 @@ from evenplace.city import draw_city
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.places import Grid
-from evenplace.run.folder import run_network
-from evenplace.run.run import index_run, open_engine, train_run
+from evenplace.run.run import Run
 from evenplace.training import Recipe, read_recipe, recipe_names
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.low_visit import with_loss
@@ -66,10 +65,10 @@ def measure(recipe: Recipe, database: Photos, queries: Photos, out: Path) -> Row
     if kept.exists():
         return Row(**json.loads(kept.read_text()))
     began = time.process_time()
-    trained = train_run(run, database, recipe, cache_folder=cache)
+    trained = Run(run).train(database, recipe=recipe, cache_folder=cache)
     seconds = time.process_time() - began
-    index_run(run, database, cache_folder=cache)
-    found = open_engine(run).search(describe(run, queries, cache), k=1).rows[:, 0]
+    Run(run).index(database, cache_folder=cache)
+    found = Run(run).search().search(describe(run, queries, cache), k=1).rows[:, 0]
     right = near(run, queries, found)
     grid = Grid(20).partition(database)
     place = grid.locate(queries)
@@ -88,7 +87,7 @@ def measure(recipe: Recipe, database: Photos, queries: Photos, out: Path) -> Row
 
 def describe(run: Path, queries: Photos, cache: Path) -> NDArray[np.float32]:
     """The queries' descriptors, their trunk cached once for all methods that share one."""
-    network = run_network(run)
+    network = Run(run).files.network
     maps = cache_trunk(network, queries.paths, ViewSettings(), cache)
     rows = np.arange(len(queries))
     size = network.batch or 64
@@ -101,7 +100,7 @@ def describe(run: Path, queries: Photos, cache: Path) -> NDArray[np.float32]:
 
 
 def near(run: Path, queries: Photos, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    index = open_engine(run).index.photos
+    index = Run(run).search().index.photos
     truth = find_nearby(index, queries, 25.0)
     return np.array([row in truth.of(query) for query, row in enumerate(found)])
 

@@ -1,4 +1,4 @@
-"""Anybody's descriptors behind places, a shortlist and the fused score.
+"""Anybody's descriptors become a run: prototypes, a learned score, a calibrated confidence.
 
 python examples/search_foreign.py
 """
@@ -19,6 +19,6 @@ photos = ep.Photos.from_arrays(
 )
 places = ep.Grid(cell=20).partition(photos)
 with tempfile.TemporaryDirectory() as folder:
-    index = ep.index_descriptors(looks, photos, places, out=folder)
-    answer = ep.Search(index, shortlist=20, rerank="fused").answers(looks[:1], k=5)[0]
+    run = ep.from_descriptors(looks, photos, places, run=folder)
+    answer = run.locate(looks[0], k=5)
 print(answer.hits[0].path, answer.position, answer.places[0].tier, f"{answer.confidence:.2f}")

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from evenplace.photos import Photos
-from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.calibration import Rehearsal, Way
+from evenplace.retrieval.rerank import Reranker, build_reranker
 
 EAST, NORTH, ZONE = 500_000.0, 4_000_000.0, 34
 
@@ -50,8 +51,11 @@ def draw_split(folder: Path, database: int, queries: int) -> Path:
     return folder
 
 
-def rehearsed(confidence: ArrayLike, right: ArrayLike, rerank: str, source: str) -> Rehearsal:
+def rehearsed(
+    confidence: ArrayLike, right: ArrayLike, rule: str | Reranker, source: str, shortlist: int = 20
+) -> Rehearsal:
     """A rehearsal whose right answers are where the photo was and the others a kilometre off."""
+    rule = build_reranker(rule) if isinstance(rule, str) else rule
     sure = tuple(np.asarray(confidence, float).tolist())
     metres = tuple(np.where(right, 0.0, 1000.0).tolist())
-    return Rehearsal(sure, sure, metres, (0.0,) * len(sure), rerank, source)
+    return Rehearsal(sure, sure, metres, (0.0,) * len(sure), Way(repr(rule), source, shortlist))

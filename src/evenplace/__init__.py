@@ -28,7 +28,7 @@ _HOMES = {
     "evenplace.networks.aggregators": ("AGGREGATORS",),
     "evenplace.networks.official": ("load_official",),
     "evenplace.describe.export": ("export_onnx",),
-    "evenplace.training": ("Recipe", "read_recipe", "train"),
+    "evenplace.training": ("Recipe", "read_recipe"),
     "evenplace.retrieval": (
         "Search",
         "add_photos",
@@ -41,6 +41,7 @@ _HOMES = {
     ),
     "evenplace.retrieval.sources": ("read_descriptors",),
     "evenplace.evaluation": ("Truth", "compare", "evaluate", "score"),
+    "evenplace.run.run": ("Run", "from_descriptors", "train"),
     "evenplace.report.evaluation": ("write_report",),
     "evenplace.serve.client": ("Client",),
 }

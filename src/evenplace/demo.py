@@ -10,7 +10,8 @@ from evenplace.errors import SettingError
 from evenplace.evaluation import Scores, join_scores
 from evenplace.photos import read_photos
 from evenplace.report.evaluation import write_report
-from evenplace.run.run import Announce, evaluate_run, index_run, train_run
+from evenplace.run.run import Run
+from evenplace.training.loop import Announce
 from evenplace.training.recipe import read_recipe
 
 SYSTEMS = ("cross-entropy", "dapr-m-paper-small", "dapr-m")
@@ -65,13 +66,13 @@ def _one_town(
     database, asked = read_photos(town / "database"), read_photos(town / "queries")
     scores: list[Scores] = []
     for name in SYSTEMS:
-        run = out / f"seed-{seed}" / name
+        run = Run(out / f"seed-{seed}" / name)
         recipe = read_recipe(name).changed([f"seed={seed}", *settings])
 
         def tell(what: str, name: str = name) -> Progress:
             return announce(f"{name}: {what}")
 
-        train_run(run, database, recipe, cache_folder=out / "cache", announce=tell)
-        index_run(run, database, cache_folder=out / "cache", announce=tell)
-        scores.append(evaluate_run(run, asked, announce=tell))
+        run.train(database, recipe=recipe, cache_folder=out / "cache", announce=tell)
+        run.index(database, cache_folder=out / "cache", announce=tell)
+        scores.append(run.evaluate(asked, announce=tell))
     return scores

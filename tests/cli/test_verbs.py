@@ -88,10 +88,11 @@ def test_locate_answers_a_photo_the_town_did_not_contain(
     evenplace: Command, town: Path, run: Path
 ) -> None:
     photo = sorted((town / "queries").iterdir())[0]
-    hits = json.loads(evenplace("locate", run, photo, "-k", 3, "--json").out)
+    answer = json.loads(evenplace("locate", run, photo, "-k", 3, "--json").out)
+    hits = answer["hits"]
     assert len(hits) == 3
-    assert abs(hits[0]["position"][0] - EAST) < 150
-    assert abs(hits[0]["position"][1] - NORTH) < 150
+    assert abs(hits[0]["east"] - EAST) < 150
+    assert abs(hits[0]["north"] - NORTH) < 150
     assert Path(hits[0]["path"]).parent == town / "database"
     assert "confidence" in evenplace("locate", run, photo).out
 
@@ -229,7 +230,7 @@ def test_a_damaged_checkpoint_gets_a_sentence(evenplace: Command, town: Path, ru
     ("words", "remedy"),
     [
         (("locate", "nowhere", "x.jpg"), "evenplace train"),
-        (("evaluate", "nowhere", "--queries", "x"), "x does not exist"),
+        (("evaluate", "nowhere", "--queries", "x"), "evenplace train"),
         (("report", "nowhere"), "evaluate first"),
         (("train", ".", "--run", "r", "--method", "dapr"), "did you mean 'dapr-m'"),
         (("train", ".", "--run", "r", "--set", "epoch=1"), "did you mean 'epochs'"),
@@ -309,7 +310,7 @@ def test_photos_of_new_cells_are_evaluated_and_reported(
 
     from evenplace.photos import read_photos
     from evenplace.retrieval import open_index
-    from evenplace.run.run import run_scores
+    from evenplace.run.run import Run
 
     before, queries = open_index(run / "index"), read_photos(town / "queries")
     lines = ["path,east,north,zone"]
@@ -327,7 +328,7 @@ def test_photos_of_new_cells_are_evaluated_and_reported(
     grown = open_index(run / "index")
     assert len(grown.places) == len(before.places) + 3
     assert evenplace("evaluate", run, "--queries", town / "queries").code == 0
-    scores = run_scores(run)
+    scores = Run(run).scores()
     assert len(scores.places) == len(grown.places)
     own = grown.places.locate(queries)
     np.testing.assert_array_equal(scores.predictions.places[own >= 0], own[own >= 0])
@@ -359,7 +360,7 @@ def test_a_store_answers_what_the_files_answer(
     evenplace: Command, run: Path, town: Path, tmp_path: Path
 ) -> None:
     from evenplace.retrieval.milvus import MilvusStore
-    from evenplace.run.run import open_engine
+    from evenplace.run.run import Run
 
     photo = sorted((town / "queries").iterdir())[0]
     before = evenplace("locate", run, photo).out
@@ -368,7 +369,7 @@ def test_a_store_answers_what_the_files_answer(
     assert "locate, evaluate and serve ask it" in filled.out
     assert evenplace("locate", run, photo).out.splitlines()[:3] == before.splitlines()[:3]
     assert evenplace("index", "add", run, "--database", town / "queries").code == 0
-    engine = open_engine(run, exact=True)
+    engine = Run(run).search(exact=True)
     assert isinstance(engine.store, MilvusStore)
     assert engine.locate(str(photo), 1)[0].path == str(photo)
     (run / "store.json").write_text('{"uri": "http://127.0.0.1:1", "name": "x"}')

@@ -49,9 +49,11 @@ def give(document: str, folder: Path, standins: Standins, runs: Path | None) -> 
         shutil.copytree(folder / "runs/city", folder / "runs/sf")
     names: dict[str, Any] = {"ep": ep, "np": np, "torch": torch}
     if document == "docs/train.md":
-        names |= {"network": ep.build_model("dapr-m"), "recipe": "dapr-m"}
+        names |= {"recipe": "dapr-m"}
     if document in ("README.md", "docs/train.md", "docs/evaluate.md", "docs/methods.md"):
         names |= _descriptors(folder)
+    if document == "docs/plugins.md":
+        _give_tables(folder)
     if document == "docs/methods.md":
         places, rows = names["places"], names["descriptors"]
         names["index"] = ep.index_descriptors(rows, names["photos"], places, folder / "index")
@@ -67,6 +69,20 @@ def _give_sf(folder: Path, standins: Standins) -> None:
     layouts.exif(folder / "new_photos", layouts.of(shots, "query"))
     said, code = in_this_process(["evenplace", "index", "runs/sf", "--database", "old_photos"])
     assert code == 0, said
+
+
+def _give_tables(folder: Path) -> None:
+    """Somebody's descriptors, and tables of positions whose photos are elsewhere."""
+    given = _descriptors(folder)
+    for name, photos in (("database", given["photos"]), ("queries", given["queries"])):
+        rows = [f"{path},{east},{north}" for path, (east, north) in
+                zip(photos.paths, photos.positions.tolist(), strict=True)]  # fmt: skip
+        zone = photos.zones[0]
+        table = "\n".join(["path,east,north,zone", *(f"elsewhere/{row},{zone}" for row in rows)])
+        (folder / f"{name}.csv").write_text(table)
+    np.save(folder / "salad.npy", given["descriptors"])
+    np.save(folder / "queries.npy", given["query_descriptors"])
+    np.save(folder / "one.npy", given["query_descriptors"][0])
 
 
 def _descriptors(folder: Path) -> dict[str, Any]:

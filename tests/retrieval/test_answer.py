@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Position, Search, index_descriptors
+from evenplace.retrieval.answers import say_bar
 from evenplace.retrieval.calibration import fit_calibration
 from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.position import fuse_positions
@@ -68,8 +69,22 @@ def test_doubtful_answers_are_kept_back(index: Index) -> None:
     assert not sure.answers(asked(index, 0))[0].abstains
     kept_back = unsure.answers(asked(index, 0))[0]
     assert kept_back.abstains
-    assert "90% precision" in kept_back.reason
+    assert "for 90 % right over all answers given" in kept_back.reason
     assert kept_back.hits, "what it would have said is still there to be read"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "least", "said"),
+    [
+        (0.41, 0.83, "95 % right over all answers given takes 83 or more"),
+        (0.9951, 0.9962, "95 % right over all answers given takes 99.6 or more"),
+        (1.0, 2.0, "no answer of the rehearsal was sure enough for 95 % right"),
+    ],
+)
+def test_the_bar_is_a_number_that_the_confidence_is_not(
+    confidence: float, least: float, said: str
+) -> None:
+    assert said in say_bar(0.95, least, confidence)
 
 
 def test_confidence_is_the_calibration_s(index: Index) -> None:

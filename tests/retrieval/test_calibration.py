@@ -1,5 +1,6 @@
 """A confidence becomes a probability, and a wanted precision a threshold."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
-from evenplace.retrieval.calibration import Rehearsal, fit_calibration
+from evenplace.retrieval.calibration import Rehearsal, Way, fit_calibration
+from evenplace.retrieval.rerank import L2, Fused
 from tests.drawn import rehearsed
 
 
@@ -96,15 +98,19 @@ def test_a_rehearsal_is_read_as_it_was_written(tmp_path: Path) -> None:
     answers.write(tmp_path / "calibration.json")
     again = Rehearsal.read(tmp_path / "calibration.json")
     assert again == answers
-    assert again.fits("fused", "evidence")
-    assert not again.fits("l2", "evidence")
+    asked = Way(repr(Fused()), "evidence", 20)
+    assert again.fits(asked)
+    assert again.fits(replace(asked, facing=True))
+    others = {"rule": repr(L2()), "source": "mass", "shortlist": 50, "exact": True}
+    for name, other in others.items():
+        assert not again.fits(replace(asked, **{name: other}))  # type: ignore[arg-type]
 
 
 def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
     sure = tuple(np.linspace(0, 1, 60).tolist())
     turned = tuple(np.linspace(1, 2, 60).tolist())
     metres, degrees = (5.0,) * 20 + (20.0,) * 20 + (300.0,) * 20, (0.0, 90.0) * 30
-    answers = Rehearsal(sure, turned, metres, degrees, "fused", "evidence")
+    answers = Rehearsal(sure, turned, metres, degrees, Way(repr(Fused()), "evidence", 20))
     assert sum(answers.calibrate().right) == 40
     assert sum(answers.calibrate(10.0).right) == 20
     assert sum(answers.calibrate(10.0, 45.0).right) == 10
@@ -114,5 +120,5 @@ def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
 @pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "calibration.json").write_text(text)
-    with pytest.raises(RunError, match=r"no rehearsal .*train the run again"):
+    with pytest.raises(RunError, match=r"no rehearsal .*evenplace tune"):
         Rehearsal.read(tmp_path / "calibration.json")

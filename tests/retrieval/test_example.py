@@ -23,7 +23,7 @@ def test_the_plug_in_example_finds_its_photo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (code,) = [block for block in blocks if "index_descriptors" in block]
+    (code,) = [block for block in blocks if "from_descriptors" in block]
     assert lines_of(code) < 20
     monkeypatch.chdir(tmp_path)
     exec(compile(code, str(PAGE), "exec"), {})

@@ -1,11 +1,16 @@
 """Weights of the fused score are found again from answers drawn with them."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from evenplace.retrieval.fusion import Evidence, fit_fused
+from evenplace.retrieval import fusion
+from evenplace.retrieval.fusion import Evidence
 from evenplace.retrieval.rerank import Fused
 
 TRUTH = Fused(scale=14.0, posterior=0.8, balance=1.5, impostor=0.9)
@@ -26,8 +31,14 @@ def drawn(queries: int, seed: int, rule: Fused = TRUTH, candidates: int = 30) ->
         right = np.zeros(candidates, bool)
         right[generator.choice(candidates, p=chance / chance.sum())] = True
         terms = [x.astype(np.float32) for x in (cosines, impostors, posterior, sizes)]
-        asked.append(Evidence(terms[0], terms[1], terms[2], terms[3], right))
+        asked.append(
+            Evidence(terms[0], terms[1], terms[2], terms[3], right, np.array([0, candidates]))
+        )
     return asked
+
+
+def fit_fused(asked: list[Evidence]) -> Fused:
+    return fusion.fit_fused(Evidence.join(asked))
 
 
 def surprise(rule: Fused, asked: list[Evidence]) -> float:
@@ -67,8 +78,7 @@ def test_a_few_answers_move_little() -> None:
 
 def test_queries_without_a_right_candidate_say_nothing() -> None:
     asked = drawn(50, seed=4)
-    lost = [Evidence(e.cosines, e.impostors, e.log_posterior, e.log_sizes, e.right & False)
-            for e in drawn(50, seed=5)]  # fmt: skip
+    lost = [replace(one, right=one.right & False) for one in drawn(50, seed=5)]
     assert fit_fused(asked + lost).scale == pytest.approx(fit_fused(asked).scale, rel=1e-4)
     assert fit_fused(lost).scale == Fused().scale
 
@@ -91,7 +101,12 @@ def crowded(one: Evidence) -> Evidence:
     rows = np.append(np.arange(len(one.right)), np.repeat(np.flatnonzero(one.right), 4))
     cosines, impostors = one.cosines[rows], one.impostors[rows]
     return Evidence(
-        cosines, impostors, one.log_posterior[rows], one.log_sizes[rows], one.right[rows]
+        cosines,
+        impostors,
+        one.log_posterior[rows],
+        one.log_sizes[rows],
+        one.right[rows],
+        np.array([0, len(rows)]),
     )
 
 
@@ -106,3 +121,55 @@ def test_the_fit_is_the_least_surprised() -> None:
     ]
     for other in others:
         assert surprise(found, asked) < surprise(other, asked)
+
+
+@pytest.mark.parametrize("block", [1, 7, 100_000])
+def test_the_fit_is_the_same_however_many_are_weighed_at_a_time(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = drawn(30, seed=10, candidates=5) + drawn(3, seed=11, candidates=200)
+    whole = fit_fused(asked)
+    monkeypatch.setattr(fusion, "_BLOCK", block)
+    parts = fit_fused(asked)
+    for name in ("scale", "posterior", "balance", "impostor"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-8)
+
+
+def test_the_surprise_of_a_block_is_that_of_plain_loops() -> None:
+    asked = drawn(6, seed=12, candidates=4) + drawn(2, seed=13, candidates=9)
+    joined = Evidence.join(asked)
+    score = 3.0 * (joined.cosines - 0.5 * joined.impostors)
+    score = score + 0.7 * (joined.log_posterior - 0.2 * joined.log_sizes)
+    of = np.repeat(np.arange(8), np.diff(joined.cuts))
+    found = fusion.surprise(
+        torch.from_numpy(score.astype(np.float64)), torch.from_numpy(joined.right),
+        torch.from_numpy(of),
+    )  # fmt: skip
+    rule = Fused(scale=3.0, impostor=0.5, posterior=0.7, balance=0.2)
+    expected = [surprise(rule, [one]) for one in asked]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)  # terms are float32
+
+
+LIMITED = """
+import resource
+from pathlib import Path
+import torch
+from tests.retrieval.test_fusion import drawn, fit_fused
+
+torch.set_num_threads(1)
+fit_fused(drawn(5, seed=0))  # whatever is made once
+now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 200 * 2**20,) * 2)
+print(fit_fused(drawn(600, seed=1, candidates=60) + drawn(1, seed=2, candidates=20_000)).scale)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not say")
+def test_one_crowded_query_beside_many_small_ones_takes_little_memory() -> None:
+    """Padded to the longest, these queries took 1.07 GB; as they are, some 50 MB."""
+    root = Path(__file__).parents[2]
+    run = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, cwd=root, check=False
+    )
+    assert run.returncode == 0, run.stderr[-500:]
+    assert 5 < float(run.stdout) < 40

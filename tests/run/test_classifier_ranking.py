@@ -14,7 +14,7 @@ from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos import read_photos
 from evenplace.retrieval import Index, Search, add_photos
-from evenplace.run.run import index_run, open_engine, train_run
+from evenplace.run.run import Run
 from evenplace.training.recipe import read_recipe
 from tests.drawn import draw_split, photos_at, unit
 
@@ -30,7 +30,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn_run(name: str, town: Path, run: Path, *settings: str) -> tuple[PlaceNetwork, Index]:
     """A run whose classes have prototypes of very different lengths."""
     photos = read_photos(town / "database")
-    train_run(run, photos, read_recipe(name).changed([*QUICK, *settings]))
+    Run(run).train(photos, recipe=read_recipe(name).changed([*QUICK, *settings]))
     kept = load_checkpoint(run / "model.safetensors")
     dice = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -38,7 +38,7 @@ def drawn_run(name: str, town: Path, run: Path, *settings: str) -> tuple[PlaceNe
             one.copy_(torch.randn(one.shape, generator=dice))
             one.mul_(torch.rand(len(one), 1, generator=dice) * 3 + 0.2)
     save_checkpoint(run / "model.safetensors", kept.network, kept.recipe, kept.places)
-    return kept.network, index_run(run, photos)
+    return kept.network, Run(run).index(photos)
 
 
 def agree(engine: Search, queries: Floats, scores: list[list[float]]) -> None:
@@ -60,7 +60,7 @@ def test_divide_and_classify_ranks_by_raw_prototypes(town: Path, tmp_path: Path)
     for q, query in enumerate(queries.tolist()):
         for place, prototype in zip(place_of, raw, strict=True):
             scores[q][place] = sum(a * b for a, b in zip(query, prototype, strict=True))
-    engine = open_engine(tmp_path / "run")
+    engine = Run(tmp_path / "run").search()
     agree(engine, queries, scores)
     lengths = np.linalg.norm(index.prototypes, axis=1)
     cosine = [np.array(own) / lengths for own in scores]
@@ -90,7 +90,7 @@ def test_cplanet_ranks_by_the_sum_over_partitions(town: Path, tmp_path: Path) ->
     assert levels.combine == "sum"
     queries = unit(20, 16, 3)
     scores = [sums(levels, query, network.scale) for query in queries.tolist()]
-    engine = open_engine(tmp_path / "run")
+    engine = Run(tmp_path / "run").search()
     agree(engine, queries, scores)
     posterior = engine.search(queries, 1).posterior
     for query, own in enumerate(scores):
@@ -105,10 +105,10 @@ def test_a_place_opened_since_is_found_beside_the_sums(town: Path, tmp_path: Pat
     settings = ("places.max_photos=10", "places.cell=40", "search.shortlist=5")
     network, index = drawn_run("cplanet-small", town, tmp_path / "run", *settings)
     new = unit(1, 16, 9)
-    before = open_engine(tmp_path / "run").places.find(unit(5, 16, 3))
+    before = Run(tmp_path / "run").search().places.find(unit(5, 16, 3))
     far = photos_at(np.array([[5000.0, 5000.0]]))
     grown = add_photos(tmp_path / "run" / "index", new, far, model=index.model)
-    engine = open_engine(tmp_path / "run")
+    engine = Run(tmp_path / "run").search()
     assert len(grown.places) == len(index.places) + 1
     opened = int(grown.labels[np.flatnonzero(grown.positions[:, 0] == far.east[0])[0]])
     assert engine.places.find(new).places[0, 0] == opened

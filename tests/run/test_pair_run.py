@@ -18,8 +18,7 @@ from evenplace.networks.network import build_network
 from evenplace.photos import read_photos
 from evenplace.retrieval import Search, open_index, remove_photos
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folder import choose_describer, open_describer, run_indexes, run_network
-from evenplace.run.run import evaluate_run, index_foreign, index_run, open_engine
+from evenplace.run.run import Run
 from evenplace.serve.library import Library
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, draw_split, rehearsed
@@ -73,13 +72,13 @@ def test_a_pair_runs_by_its_name(name: str, town: Path, tmp_path: Path) -> None:
     run = make(name, town, tmp_path)
     assert f"{name}-small" in say("evaluate", run, "--queries", town / "queries")
     cost = json.loads((run / "scores.json").read_text())["cost"]
-    indexes = [open_index(folder) for folder in run_indexes(run)]
+    indexes = [open_index(folder) for folder in Run(run).files.indexes]
     assert cost["index_bytes"] == sum(index.bytes for index in indexes)
     assert cost["dim"] == indexes[0].dim != indexes[1].dim
     photo = sorted((town / "queries").iterdir())[0]
-    hits = json.loads(say("locate", run, photo, "-k", 3, "--json"))
+    hits = json.loads(say("locate", run, photo, "-k", 3, "--json"))["hits"]
     index, ranking = open_index(run / "index"), open_index(run / "ranking")
-    first, second = open_describer(run).describe([str(photo)]).split()
+    first, second = Run(run).files.open_describer().describe([str(photo)]).split()
     places = np.argsort(-(index.prototypes @ first[0]))[:4]
     pool = np.flatnonzero(np.isin(index.labels, places))
     order = np.argsort(-(ranking.vectors(pool) @ second[0]))[:3]
@@ -92,11 +91,11 @@ def test_what_the_classifier_learned_of_its_own_ranking_is_not_used(run: Path, t
     (run / "fused.json").write_text(json.dumps(weights))
     sure = np.linspace(0, 1, 50, dtype=np.float32)
     rehearsed(sure, sure > 0.5, "fused", "mass").write(run / "calibration.json")
-    engine = open_engine(run, rerank="fused")
+    engine = Run(run).search(rerank="fused")
     assert engine.calibration is None
     assert isinstance(engine.rule, Fused)
     assert engine.rule.scale == Fused().scale
-    scores = evaluate_run(run, read_photos(town / "queries"), rerank="cfd", out=run.parent)
+    scores = Run(run).evaluate(read_photos(town / "queries"), rerank="cfd", out=run.parent)
     assert scores.overall.queries == 10
     with pytest.raises(SettingError, match=r"folds=3 .* cosplace ranks; use folds=0"):
         Recipe().changed(["search.describer=cosplace", "search.folds=3"])
@@ -115,7 +114,7 @@ def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path)
     assert library.refresh()
     grown = library.current.engine
     assert len(grown.index) == len(grown.ranking) == len(before.index) + 10
-    assert open_engine(run, exact=True).locate(str(photo), 1)[0].path == str(photo)
+    assert Run(run).search(exact=True).locate(str(photo), 1)[0].path == str(photo)
     said = say("index", "remove", run, photo)
     assert library.refresh()
     left = library.current.engine
@@ -128,7 +127,7 @@ def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path)
 def test_an_update_of_one_index_alone_is_noticed(run: Path) -> None:
     remove_photos(run / "index", open_index(run / "index").paths(np.array([0])))
     with pytest.raises(IndexFileError, match=r"\(40 photos\).*\(39\).*both networks"):
-        open_engine(run)
+        Run(run).search()
 
 
 def test_a_photo_that_cannot_be_read_is_in_neither_index(run: Path, tmp_path: Path) -> None:
@@ -136,9 +135,9 @@ def test_a_photo_that_cannot_be_read_is_in_neither_index(run: Path, tmp_path: Pa
     draw_photos(tmp_path / "more", spots, seed=2)
     victim = sorted((tmp_path / "more").iterdir())[4]
     victim.write_bytes(victim.read_bytes()[:80])
-    built = index_run(run, read_photos(tmp_path / "more"))
+    built = Run(run).index(read_photos(tmp_path / "more"))
     assert [skipped.path for skipped in built.photos.skipped] == [str(victim)]
-    for folder in run_indexes(run):
+    for folder in Run(run).files.indexes:
         assert len(open_index(folder)) == 11
         assert str(victim) not in open_index(folder).photos.paths
     assert not (run / "descriptors").exists()
@@ -147,13 +146,13 @@ def test_a_photo_that_cannot_be_read_is_in_neither_index(run: Path, tmp_path: Pa
 def test_the_describer_stays_until_another_is_chosen(run: Path, town: Path, tmp_path: Path) -> None:
     database = read_photos(town / "database")
     before = (run / "describer.safetensors").read_bytes()
-    index_run(run, database)
+    Run(run).index(database)
     assert (run / "describer.safetensors").read_bytes() == before
-    choose_describer(run, "imagenet", backbone="efficientnet-lite0", dim=8, image_size=64)
+    Run(run).files.choose_describer("imagenet", backbone="efficientnet-lite0", dim=8, image_size=64)
     with pytest.raises(IndexFileError, match=r"ranking was written by model .* index the database"):
-        open_engine(run)
-    index_run(run, database)
-    assert open_engine(run).ranking.dim == 8
+        Run(run).search()
+    Run(run).index(database)
+    assert Run(run).search().ranking.dim == 8
 
 
 def test_without_a_network_the_sentence_names_the_file_to_get(
@@ -163,7 +162,7 @@ def test_without_a_network_the_sentence_names_the_file_to_get(
     recipe = (run / "recipe.toml").read_text()
     (run / "recipe.toml").write_text(recipe.replace('"cosplace-small"', '"cosplace"'))
     with pytest.raises(RunError, match="index first: evenplace index"):
-        open_engine(run)
+        Run(run).search()
 
     def offline(*words: object, **options: object) -> None:
         raise OSError("no route to host")
@@ -171,7 +170,7 @@ def test_without_a_network_the_sentence_names_the_file_to_get(
     monkeypatch.setenv("EVENPLACE_WEIGHTS", str(tmp_path / "weights"))
     monkeypatch.setattr("urllib.request.urlopen", offline)
     with pytest.raises(WeightsError, match=r"cosplace.pth cannot be fetched .*; put the file from"):
-        index_run(run, read_photos(town / "database"))
+        Run(run).index(read_photos(town / "database"))
 
 
 def test_weights_of_a_second_network_need_a_run_that_has_one(
@@ -181,22 +180,22 @@ def test_weights_of_a_second_network_need_a_run_that_has_one(
         (run / "recipe.toml").read_text().replace('describer = "cosplace-small"\n', "")
     )
     with pytest.raises(SettingError, match="ranks with the network it trained"):
-        choose_describer(run, "imagenet")
+        Run(run).files.choose_describer("imagenet")
     words = ("index", run, "--database", town / "database")
     assert "add --method" in say(*words, "--checkpoint", "imagenet", code=2)
     assert "--set dim needs" in say(*words, "--set", "dim=8", code=2)
     with pytest.raises(SettingError, match=r"two networks.*train PHOTOS --method dapr-c-boq"):
-        index_foreign(tmp_path / "new", read_photos(town / "database"), "dapr-c-boq", "official")
+        Run(tmp_path / "new").index_method(read_photos(town / "database"), "dapr-c-boq")
 
 
 def test_a_pair_asks_two_indexes_and_one_network_one(run: Path) -> None:
-    engine = open_engine(run)
+    engine = Run(run).search()
     with pytest.raises(SettingError, match="2 networks cannot ask 1 indexes"):
         Search(engine.index, engine.describer)
     with pytest.raises(SettingError, match="1 networks cannot ask 2 indexes"):
-        Search(engine.index, Describer(run_network(run)), ranked_by=engine.ranking)
+        Search(engine.index, Describer(Run(run).files.network), ranked_by=engine.ranking)
 
 
 def test_pictures_of_any_size_are_asked(run: Path, tmp_path: Path) -> None:
     Image.new("RGB", (30, 200), "teal").save(tmp_path / "tall.png")
-    assert len(open_engine(run).answer(str(tmp_path / "tall.png"), 2).hits) == 2
+    assert len(Run(run).search().answer(str(tmp_path / "tall.png"), 2).hits) == 2

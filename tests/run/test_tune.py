@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +16,9 @@ from evenplace.places import Grid
 from evenplace.retrieval import index_descriptors
 from evenplace.retrieval.calibration import Rehearsal
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.run import (
-    evaluate_run,
-    index_run,
-    judge_abstention,
-    open_engine,
-    train_run,
-)
-from evenplace.run.tune import Fold, deal, on_other_days, read_fused
+from evenplace.run.folds import Fold, deal, on_other_days
+from evenplace.run.run import Run
+from evenplace.run.tune import read_fused
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
 
@@ -43,8 +39,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Photos:
 @pytest.fixture(scope="module")
 def run(town: Photos, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "tuned"
-    train_run(folder, town, recipe())
-    index_run(folder, town)
+    Run(folder).train(town, recipe=recipe())
+    Run(folder).index(town)
     return folder
 
 
@@ -61,7 +57,9 @@ def test_a_run_that_starts_at_random_is_its_seed_s_alone(town: Photos, tmp_path:
     for number, seed in enumerate((0, 0, 1)):
         torch.manual_seed(number)
         folder = tmp_path / str(number)
-        train_run(folder, town, base.changed([f"seed={seed}"]), cache_folder=tmp_path / "cache")
+        Run(folder).train(
+            town, recipe=base.changed([f"seed={seed}"]), cache_folder=tmp_path / "cache"
+        )
         logs.append(json.loads((folder / "log.jsonl").read_text())["loss"])
     assert logs[0] == logs[1] != logs[2]
 
@@ -79,24 +77,34 @@ def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
 
 
 def test_an_engine_uses_what_was_learned(run: Path) -> None:
-    engine, learned = open_engine(run), read_fused(run / "fused.json")
+    engine, learned = Run(run).search(), read_fused(run / "fused.json")
     assert isinstance(engine.rule, Fused)
     assert engine.rule.scale == learned.scale
     answers = Rehearsal.read(run / "calibration.json")
     assert engine.calibration == answers.calibrate()
     assert not engine.facing
-    strict = open_engine(run, radius=10.0, heading=30.0)
+    strict = Run(run).search(radius=10.0, heading=30.0)
     assert strict.calibration == answers.calibrate(10.0, 30.0)
     assert strict.facing
 
 
-def test_a_calibration_is_left_out_where_it_does_not_hold(run: Path) -> None:
-    assert open_engine(run, rerank="l2").calibration is None
-    assert open_engine(run, confidence="mass").calibration is None
+@pytest.mark.parametrize(
+    "change", [{"rerank": "l2"}, {"confidence": "mass"}, {"shortlist": 3}, {"exact": True}]
+)
+def test_a_calibration_is_left_out_where_it_does_not_hold(
+    run: Path, change: dict[str, Any]
+) -> None:
+    assert Run(run).search(**change).calibration is None
+    learned = Run(run).calibration()
+    assert learned is not None
+    assert str(learned).startswith("calibrated on 120 answers")
+    assert "\n" not in str(learned)
+    with pytest.raises(SettingError, match=r"this calibration is for Fused.* the answers are by"):
+        Run(run).search(calibration=learned, **change)
 
 
 def test_confidence_of_answers_is_a_probability(run: Path, town: Photos) -> None:
-    scores = evaluate_run(run, town[np.arange(20)], out=run.parent)
+    scores = Run(run).evaluate(town[np.arange(20)], out=run.parent)
     sure = scores.predictions.confidence
     assert ((sure >= 0) & (sure <= 1)).all()
     assert len(np.unique(sure)) > 1
@@ -104,37 +112,37 @@ def test_confidence_of_answers_is_a_probability(run: Path, town: Photos) -> None
 
 def test_training_again_does_not_tune_again(run: Path, town: Photos) -> None:
     before = (run / "calibration.json").stat().st_mtime_ns
-    train_run(run, town, recipe())
+    Run(run).train(town, recipe=recipe())
     assert (run / "calibration.json").stat().st_mtime_ns == before
 
 
 def test_photos_of_the_training_are_indexed_without_reading_them_again(
     run: Path, town: Photos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = open_engine(run).index
+    read = Run(run).search().index
     again = tmp_path / "run"
     shutil.copytree(run, again, ignore=shutil.ignore_patterns("cache", "index"))
-    anew = index_run(again, town)
+    anew = Run(again).index(town)
     assert read.paths(np.arange(len(read))) == anew.paths(np.arange(len(anew)))
     np.testing.assert_allclose(read.descriptors, anew.descriptors, atol=3e-3)
-    monkeypatch.setattr("evenplace.run.run.open_describer", None)
-    index_run(run, town[np.arange(30)])
+    monkeypatch.setattr("evenplace.run.folder.Describer", None)
+    Run(run).index(town[np.arange(30)])
     with pytest.raises(TypeError):
-        index_run(again, town)
-    index_run(run, town)
+        Run(again).index(town)
+    Run(run).index(town)
 
 
 def test_a_damaged_score_is_named(tmp_path: Path) -> None:
     (tmp_path / "fused.json").write_text('{"scale": 3}')
-    with pytest.raises(RunError, match=r"no fused score .*train the run again"):
+    with pytest.raises(RunError, match=r"no fused score .*evenplace tune"):
         read_fused(tmp_path / "fused.json")
 
 
 def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
     run: Path, town: Photos
 ) -> None:
-    scores = evaluate_run(run, town[np.arange(40)], out=run.parent)
-    judged = judge_abstention(run, scores, 0.6)
+    scores = Run(run).evaluate(town[np.arange(40)], out=run.parent)
+    judged = Run(run).judge(scores, 0.6)
     least = Rehearsal.read(run / "calibration.json").calibrate().threshold(0.6)
     kept = scores.predictions.confidence >= least
     assert judged.overall.answered == int(kept.sum())
@@ -145,9 +153,9 @@ def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
 def test_a_precision_is_not_promised_for_a_ranking_that_was_not_rehearsed(
     run: Path, town: Photos
 ) -> None:
-    scores = evaluate_run(run, town[np.arange(20)], out=run.parent, rerank="l2")
+    scores = Run(run).evaluate(town[np.arange(20)], out=run.parent, rerank="l2")
     with pytest.raises(SettingError, match="needs a calibration"):
-        judge_abstention(run, scores, 0.6, rerank="l2")
+        Run(run).judge(scores, 0.6, rerank="l2")
 
 
 def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
@@ -155,7 +163,8 @@ def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
     directions = np.eye(8, dtype=np.float32)[np.arange(len(database)) % 8]
     asked = np.full((len(queries), 8), 8**-0.5, np.float32)
     places = Grid(20.0).partition(database)
-    return Fold(index_descriptors(directions, database, places, folder), queries, asked)
+    index = index_descriptors(directions, database, places, folder)
+    return Fold(index, queries, asked, np.arange(len(queries)))
 
 
 def taken(days: list[str], spots: list[float]) -> Photos:

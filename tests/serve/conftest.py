@@ -18,8 +18,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from evenplace.photos import read_photos
-from evenplace.run.folder import run_recipe
-from evenplace.run.run import index_foreign, open_engine
+from evenplace.run.run import Run
 from evenplace.serve.app import create_app
 from evenplace.serve.connection import Connection
 from evenplace.serve.settings import Settings
@@ -44,10 +43,10 @@ class Town:
 
 def make_run(run: Path, database: Path) -> None:
     """A run of ImageNet's weights; calibrated so that it can abstain."""
-    index_foreign(run, read_photos(database), "dapr-m", "imagenet", image_size=64, dim=64)
+    Run(run).index_method(read_photos(database), "dapr-m", "imagenet", image_size=64, dim=64)
     sure = np.linspace(0, 1, 200, dtype=np.float32)
     right = np.random.default_rng(0).uniform(size=200) < sure
-    spec = run_recipe(run).search
+    spec = Run(run).recipe.search
     rehearsed(sure, right, spec.rerank, spec.confidence).write(run / "calibration.json")
 
 
@@ -83,7 +82,7 @@ def serving(run: Path, **settings: Any) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="session")
 def engine(town: Town) -> Any:
-    return open_engine(town.run)
+    return Run(town.run).search()
 
 
 @contextmanager

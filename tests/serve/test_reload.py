@@ -14,7 +14,7 @@ import pytest
 from evenplace.errors import SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval import remove_photos
-from evenplace.run.run import index_run, open_engine
+from evenplace.run.run import Run
 from evenplace.serve.library import Library
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos
@@ -35,7 +35,7 @@ def test_a_new_index_is_answered_from(own_town: Town, larger: Path) -> None:
     library = Library(own_town.run, on_reload=outcomes.append)
     first = library.current
     assert not library.refresh(), "nothing new"
-    index_run(own_town.run, read_photos(larger))
+    Run(own_town.run).index(read_photos(larger))
     assert library.refresh()
     assert len(library.current.engine.index) == 50
     assert library.find(first.version) is first, "pages still show its photos"
@@ -108,7 +108,7 @@ def test_a_reload_under_load_fails_no_question(own_town: Town, larger: Path) -> 
         with concurrent.futures.ThreadPoolExecutor(4) as threads:
             asking = [threads.submit(keep_asking, number) for number in range(4)]
             time.sleep(0.3)
-            index_run(own_town.run, read_photos(larger))
+            Run(own_town.run).index(read_photos(larger))
             for one in asking:
                 one.result()
         assert set(statuses) == {200}
@@ -127,7 +127,7 @@ def test_photos_with_relative_paths_are_found_from_anywhere(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(own_town.database.parent)
-    index_run(own_town.run, read_photos(own_town.database.name))
+    Run(own_town.run).index(read_photos(own_town.database.name))
     monkeypatch.chdir(tmp_path)
     with serving(own_town.run) as client:
         shown = f"/photos/{client.get('/about').json()['index']}-0"
@@ -147,13 +147,15 @@ def test_the_thread_that_opened_an_index_is_gone(
     """Its OpenMP pool would slow down the thread that describes photos."""
     opened_by: list[threading.Thread] = []
 
+    search = Run.search
+
     def watched(*words: Any, **options: Any) -> Any:
         opened_by.append(threading.current_thread())
-        return open_engine(*words, **options)
+        return search(*words, **options)
 
-    monkeypatch.setattr("evenplace.serve.library.open_engine", watched)
+    monkeypatch.setattr(Run, "search", watched)
     library = Library(own_town.run)
-    index_run(own_town.run, read_photos(larger))
+    Run(own_town.run).index(read_photos(larger))
     assert library.refresh()
     assert len(opened_by) == 2
     assert not any(thread.is_alive() for thread in opened_by)

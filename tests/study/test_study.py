@@ -11,7 +11,7 @@ import pytest
 
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
-from evenplace.run.folder import run_recipe
+from evenplace.run.run import Run
 from evenplace.study import (
     STUDIES,
     Findings,
@@ -138,7 +138,7 @@ def test_abstention_keeps_what_the_learned_threshold_lets_through(
     part = one.parts[0]
     shutil.copytree(one.runs[0], run)
     answers = rehearsed(
-        np.arange(60.0), np.arange(60) >= 30, "fused", run_recipe(run).search.confidence
+        np.arange(60.0), np.arange(60) >= 30, "fused", Run(run).recipe.search.confidence
     )
     answers.write(run / "calibration.json")
     learned, raw = answers.calibrate(), np.linspace(0, 60, len(part.predictions.right))

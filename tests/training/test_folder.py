@@ -15,7 +15,7 @@ from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.photos import Photos, files
 from evenplace.photos.files import whole_file
 from evenplace.photos.locks import only_writer
-from evenplace.run.folder import run_recipe
+from evenplace.run.run import Run
 from tests.training.town import draw_town, quick_run
 
 
@@ -104,7 +104,7 @@ def test_a_checkpoint_of_another_network_is_a_sentence(town: Photos, run: Path) 
 def test_a_damaged_recipe_is_a_sentence(run: Path, text: bytes) -> None:
     (run / "recipe.toml").write_bytes(text)
     with pytest.raises(EvenPlaceError, match=r"recipe"):
-        run_recipe(run)
+        _ = Run(run).recipe
 
 
 def test_what_a_run_needs_to_go_on_is_on_disk_before_its_name_is(

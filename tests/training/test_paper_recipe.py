@@ -16,7 +16,7 @@ from evenplace.errors import WeightsError
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.photos import read_photos
 from evenplace.retrieval.rerank import build_reranker
-from evenplace.run.run import train_run
+from evenplace.run.run import Run
 from evenplace.training import Recipe, cut_places, read_recipe, train
 from evenplace.training.recipe import find_recipe
 from tests.training.town import draw_town
@@ -138,7 +138,7 @@ def test_without_dinov2_the_sentence_names_what_would_do(
     monkeypatch.setattr("urllib.request.urlopen", offline)
     draw_town(tmp_path / "town")
     with pytest.raises(WeightsError, match=r"put the file from .*; or train dapr-m-paper-small"):
-        train_run(
-            tmp_path / "run", read_photos(tmp_path / "town"),
-            find_recipe("dapr-m", "paper").changed(["min_photos=1"]),
-        )  # fmt: skip
+        Run(tmp_path / "run").train(
+            read_photos(tmp_path / "town"),
+            recipe=find_recipe("dapr-m", "paper").changed(["min_photos=1"]),
+        )

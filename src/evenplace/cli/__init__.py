@@ -18,6 +18,7 @@ from evenplace.cli import (
     serve,
     study,
     train,
+    tune,
 )
 from evenplace.cli.console import end_output, errors, sentence, speak_any_name
 from evenplace.cli.memory import keep_freed_memory
@@ -47,6 +48,7 @@ for verb in (
     audit.audit,
     city.city,
     train.train,
+    tune.tune,
     index.verify,
     locate.locate,
     evaluate.evaluate,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenplace.cli.console import bars, console, print_skipped, print_table
+from evenplace.cli.console import bars, console, errors, print_skipped, print_table
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
@@ -17,6 +17,10 @@ def evaluate(
     queries: Annotated[
         Path, typer.Option(help="geo-tagged photos to ask with; with --protocol, the data set")
     ],
+    descriptors: Annotated[
+        Path | None,
+        typer.Option(help="the queries' descriptors, computed elsewhere: .npy or .h5"),
+    ] = None,
     protocol: Annotated[
         str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
     ] = None,
@@ -47,26 +51,43 @@ def evaluate(
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.protocol import read_test
     from evenplace.evaluation.textfiles import write_texts
-    from evenplace.run.run import evaluate_run, judge_abstention
+    from evenplace.photos.read import read_rows
+    from evenplace.retrieval.calibration import check_precision
+    from evenplace.retrieval.sources import read_descriptors
+    from evenplace.run.run import Run
 
+    opened = Run.open(run)
+    if min_precision is not None:
+        check_precision(min_precision)
     if protocol is None:
-        photos = read(queries, layout, city, zone, bbox)
+        photos = (
+            read_rows(queries, layout) if descriptors else read(queries, layout, city, zone, bbox)
+        )
     else:
         test = read_test(run / "index", protocol, queries, allow_partial)
         console.print(test.describe(), markup=False)
         photos, frames, radius = test.queries, test.frames, test.radius or radius
     asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    given = read_descriptors(descriptors, photos) if descriptors else None
     with bars() as announce:
-        scores = evaluate_run(
-            run, photos, radius=radius, heading=heading, frames=frames, announce=announce, **changes
-        )
+        scores = opened.evaluate(
+            photos, given, radius=radius, heading=heading, frames=frames, announce=announce,
+            min_precision=min_precision, **changes,
+        )  # fmt: skip
     print_skipped(scores.skipped)
     _print(scores)
+    if (run / "calibration.json").exists() and not opened.calibration(radius, heading, **changes):
+        errors.print(
+            "note: confidence is not calibrated here, since the rehearsal asked in another way: "
+            f"{opened.files.rehearsal.way}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
     if min_precision is not None:
-        judged = judge_abstention(run, scores, min_precision, **changes)
+        judged = opened.judge(scores, min_precision, **changes)
         console.print(
-            f"asked for {min_precision:.0%} precision: {judged.overall}; tail: {judged.tail}",
+            f"asked for {100 * min_precision:g} % right over all answers given: "
+            f"{judged.overall}; tail: {judged.tail}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
     if texts is not None:

@@ -12,6 +12,7 @@ from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
     from evenplace.retrieval import Index
+    from evenplace.run.run import Run
 
 
 class BuildByDefault(TyperGroup):
@@ -72,44 +73,50 @@ def build(
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos.protocols import read_protocol
-    from evenplace.run.folder import choose_describer, describer_of
-    from evenplace.run.run import index_files, index_foreign, index_run
+    from evenplace.photos.read import read_rows
+    from evenplace.places import Grid
+    from evenplace.retrieval.sources import read_descriptors
+    from evenplace.run.run import Run
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import parse_settings
 
-    changes = parse_settings(settings or [])
-    if (checkpoint or changes) and not method and not describer_of(run):
+    changes, opened = parse_settings(settings or []), Run(run)
+    if (checkpoint or changes) and not method and not opened.files.second:
         named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
         raise SettingError(f"{named} needs its network's name; add --method")
     if size is not None and keep:
         raise SettingError(f"--bytes {size} and --keep {keep} say the same thing; give one")
     how = keep or size
-    if protocol is None:
-        photos = read(database, layout, city, zone, bbox)
-    else:
+    if protocol is not None:
         test = read_protocol(protocol, database, allow_partial)
         console.print(test.describe(), markup=False)
         photos = test.database
+    elif descriptors:
+        photos = read_rows(database, layout)
+    else:
+        photos = read(database, layout, city, zone, bbox)
     with bars() as announce:
         if descriptors:
-            built = index_files(run, photos, descriptors, cell=cell, keep=how)
+            given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
+            built = opened.index_descriptors(given, photos, places, keep=how)
         elif method:
-            built = index_foreign(
-                run, photos, method, checkpoint or "official", cell=cell, announce=announce,
+            built = opened.index_method(
+                photos, method, checkpoint or "official", cell=cell, announce=announce,
                 keep=how, **changes,
             )  # fmt: skip
         else:
             if checkpoint or changes:
-                choose_describer(run, checkpoint, **changes)
+                opened.files.choose_describer(checkpoint, **changes)
             shown = None if rank_of_process() else announce
-            built = index_run(run, photos, announce=shown, keep=how)
+            built = opened.index(photos, announce=shown, keep=how)
             leave_ranks()
     if rank_of_process():  # one process of several speaks for all
         return
     print_skipped(built.photos.skipped)
     _say_loss(built)
-    _fill(run, store)
-    _say(run, built, f"next: evenplace locate {run} photo.jpg" if not descriptors else "")
+    _fill(opened, store)
+    then = f"tune {run}" if descriptors or method else f"locate {run} photo.jpg"
+    _say(opened, built, f"next: evenplace {then}")
 
 
 def add(
@@ -124,14 +131,15 @@ def add(
     bbox: Box = None,
 ) -> None:
     """Add photos to the run's index while others read it; new cells become places at once."""
-    from evenplace.run.run import add_to_run
+    from evenplace.run.run import Run
 
+    opened = Run.open(run)
     with bars() as announce:
         photos = read(database, layout, city, zone, bbox)
-        grown, skipped = add_to_run(run, photos, replace=replace, announce=announce)
-    print_skipped(skipped)
-    _fill(run)
-    _say(run, grown)
+        grown = opened.add(photos, replace=replace, announce=announce)
+    print_skipped(grown.skipped)
+    _fill(opened)
+    _say(opened, grown.index)
 
 
 def remove(
@@ -139,12 +147,12 @@ def remove(
     paths: Annotated[list[str], typer.Argument(help="paths of photos, as they were indexed")],
 ) -> None:
     """Take photos out of the run's index while others read it."""
-    from evenplace.retrieval import remove_photos
-    from evenplace.run.folder import run_indexes
+    from evenplace.run.run import Run
 
-    left = [remove_photos(folder, paths) for folder in run_indexes(run)][-1]
-    _fill(run)
-    _say(run, left)
+    opened = Run(run)
+    left = opened.remove(paths)
+    _fill(opened)
+    _say(opened, left)
 
 
 def store(
@@ -152,18 +160,22 @@ def store(
     uri: Annotated[str, typer.Argument(help="address of a Milvus cluster, or a file name")],
 ) -> None:
     """Fill a store with the run's index; the run asks it from now on."""
-    _fill(run, uri)
+    from evenplace.run.run import Run
+
+    _fill(Run.open(run), uri)
 
 
 def verify(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
 ) -> None:
-    """Read every file of the run's index and compare it with its checksum."""
-    from evenplace.retrieval import verify_index
-    from evenplace.run.folder import run_indexes
+    """Read what the run has learned and its index, and compare every file with its checksum."""
+    from evenplace.run.checksums import check_files
+    from evenplace.run.run import Run
 
-    for folder in run_indexes(run):
-        manifest = verify_index(folder)
+    learned = check_files(run)
+    if learned:
+        console.print(f"as written: {', '.join(learned)}", markup=False, soft_wrap=True)
+    for folder, manifest in Run(run).verify().items():
         console.print(
             f"{folder} is whole: generation {manifest.generation}, {len(manifest.files)} files",
             markup=False,
@@ -171,11 +183,10 @@ def verify(
         )
 
 
-def _say(run: Path, index: "Index", then: str = "") -> None:
+def _say(run: "Run", index: "Index", then: str = "") -> None:
     from evenplace.retrieval import open_index
-    from evenplace.run.folder import run_indexes
 
-    size = sum(open_index(folder).bytes for folder in run_indexes(run))
+    size = sum(open_index(folder).bytes for folder in run.files.indexes)
     console.print(
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
         f"{int((index.labels < 0).sum())} in no place the model knows, {_means(index)}"
@@ -185,11 +196,11 @@ def _say(run: Path, index: "Index", then: str = "") -> None:
     )
 
 
-def _fill(run: Path, uri: str | None = None) -> None:
+def _fill(run: "Run", uri: str | None = None) -> None:
     """Let the run's store follow its index."""
     from evenplace.run.store import fill_store
 
-    if (filled := fill_store(run, uri)) is not None:
+    if (filled := fill_store(run.files, uri)) is not None:
         console.print(
             f"{filled.uri} holds this generation; locate, evaluate and serve ask it",
             markup=False,

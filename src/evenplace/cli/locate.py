@@ -1,13 +1,13 @@
 """evenplace locate: where was this photo taken?"""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenplace.cli.console import console, print_table
+from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
     from evenplace.retrieval import Answer
@@ -15,26 +15,39 @@ if TYPE_CHECKING:
 
 def locate(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
-    photo: Annotated[Path, typer.Argument(help="the photo")],
+    photo: Annotated[Path | None, typer.Argument(help="the photo")] = None,
+    descriptor: Annotated[
+        Path | None, typer.Option(help="instead of a photo its descriptor, a .npy of one row")
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
     min_precision: Annotated[
         float | None,
-        typer.Option(help="answer only when this share of such answers is right, as in 0.95"),
+        typer.Option(help="answer only when this share of all answers given is right, as in 0.95"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="for machines: the hits")] = False,
-    whole: Annotated[
-        bool, typer.Option("--whole", help="with --json: places, position and confidence too")
+    as_json: Annotated[
+        bool, typer.Option("--json", help="for machines: what the service answers, and paths")
     ] = False,
 ) -> None:
     """Say where a photo was taken, from the run's database, or that it cannot be said."""
-    from evenplace.run.run import open_engine
+    from evenplace.retrieval import open_index
+    from evenplace.retrieval.answer_json import answer_json, index_name
+    from evenplace.retrieval.calibration import check_precision
+    from evenplace.retrieval.sources import read_descriptor
+    from evenplace.run.run import Run
 
-    answer = open_engine(run, min_precision=min_precision).answer(str(photo), k)
+    if (photo is None) == (descriptor is None):
+        raise SettingError("locate takes a photo or --descriptor FILE, one of them")
+    if min_precision is not None:
+        check_precision(min_precision)
+    opened = Run.open(run)
+    asked = read_descriptor(descriptor) if descriptor else str(photo)
+    answer = opened.locate(asked, k, min_precision=min_precision)
+    index = open_index(run / "index")
+    plain = answer_json(index, answer, index_name(index))
     if as_json:
-        hits = [asdict(hit) for hit in answer.hits]
-        print(json.dumps(asdict(answer) if whole else hits))
+        print(json.dumps(plain))
         return
-    _say(answer)
+    _say(answer, plain, min_precision)
     print_table(
         ("photo", "east", "north", "place", "similarity"),
         [
@@ -45,15 +58,34 @@ def locate(
     )  # fmt: skip
 
 
-def _say(answer: "Answer") -> None:
+def _say(answer: "Answer", plain: dict[str, Any], min_precision: float | None) -> None:
     if answer.abstains:
-        console.print(f"no answer: {answer.reason}; the best guesses are", markup=False)
-        return
-    where, shape = answer.position, answer.position.ellipse
-    console.print(
-        f"east {where.east:.1f}, north {where.north:.1f}; confidence {answer.confidence:.2f}; "
-        f"if right, 95 % within {shape.major:.0f} × {shape.minor:.0f} m, "
-        f"longer towards {shape.bearing:.0f}°",
-        markup=False,
-        soft_wrap=True,
-    )
+        said = f"no answer: {answer.reason}; the best guesses are"
+    else:
+        where, shape = plain["position"], answer.position.ellipse
+        said = (
+            f"{_place(where)}; {_sure(answer, min_precision)}; if right, 95 % within "
+            f"{shape.major:.0f} × {shape.minor:.0f} m, longer towards {shape.bearing:.0f}°"
+        )
+    console.print(said, markup=False, soft_wrap=True)
+
+
+def _place(where: dict[str, Any]) -> str:
+    """A position as people use it: degrees if there is a globe, and metres with the zone."""
+    metres = f"east {where['east']:.1f}, north {where['north']:.1f}"
+    if not where["zone"]:
+        return metres
+    zone = f"UTM {abs(where['zone'])}{'N' if where['zone'] > 0 else 'S'}"
+    return f"{where['latitude']:.6f}, {where['longitude']:.6f} ({zone} {metres})"
+
+
+def _sure(answer: "Answer", min_precision: float | None) -> str:
+    """How often this answer would be right, and what the precision asked for is about."""
+    from evenplace.retrieval.answers import say_chance
+
+    if not answer.calibrated:
+        return f"confidence {answer.confidence:.2f}, not calibrated: a share and no probability"
+    said = f"confidence {answer.confidence:.2f}: {say_chance(answer.confidence)}"
+    if min_precision is None:
+        return said
+    return f"{said}, and {100 * min_precision:g} % of all that are given"

@@ -20,9 +20,9 @@ def report(
     """Write a page that compares runs; it opens from disk with no network."""
     from evenplace.report.evaluation import write_report
     from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, score_rows
-    from evenplace.run.run import run_scores
+    from evenplace.run.run import Run
 
-    systems = [run_scores(run) for run in runs]
+    systems = [Run(run).scores() for run in runs]
     page = write_report(systems, out or runs[-1] / "report", runs=runs, tiles=tiles)
     print_table(COLUMNS, score_rows(systems))
     if len(systems) > 1:

@@ -10,9 +10,9 @@ from evenplace.cli.console import bars, console
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from evenplace.run.run import Announce
     from evenplace.study import Study
     from evenplace.study.tests import Tests
+    from evenplace.training.loop import Announce
 
 
 def study(

@@ -37,7 +37,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
-    from evenplace.run.run import train_run
+    from evenplace.run.run import Run
     from evenplace.training.dev import corner, rehearsal
     from evenplace.training.distributed import leave_ranks, rank_of_process, world_size
     from evenplace.training.low_visit import with_loss
@@ -49,14 +49,14 @@ def train(
     found = read(photos, layout, city, zone, bbox)
     chosen = corner(found, recipe.places.cell) if dev else found
     if rank_of_process():  # one process of several speaks for all
-        train_run(run, chosen, recipe, device=device)
+        Run(run).train(chosen, recipe=recipe, device=device)
         leave_ranks()
         return
     for caution in recipe.cautions():
         errors.print(f"note: {caution}", markup=False, soft_wrap=True)
     try:
         with bars() as announce:
-            trained = train_run(run, chosen, recipe, announce=announce, device=device)
+            trained = Run(run).train(chosen, recipe=recipe, announce=announce, device=device)
     except KeyboardInterrupt:
         errors.print("stopped; the same command goes on from the last checkpoint", markup=False)
         raise typer.Exit(130) from None

@@ -69,6 +69,12 @@ def read_photos(
     return keep_cities(photos, [city] if isinstance(city, str) else city)
 
 
+def read_rows(path: str | Path, layout: str | None = None) -> Photos:
+    """Photos for descriptors that others computed: every row, whether its file is here or not."""
+    name = layout or find_layout(Path(path))
+    return read_photos(path, name, city="all", files=False if name == "table" else None)
+
+
 def find_layout(path: Path) -> str:
     """The name of the first layout that recognises the path."""
     for name, layout in LAYOUTS.items():

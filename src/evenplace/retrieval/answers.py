@@ -46,6 +46,7 @@ def explain(
     hits: list[Hit],
     least: float,
     min_precision: float | None,
+    calibrated: bool,
 ) -> Answer:
     """All that is known of one of the queries."""
     confidence = float(found.confidence[query])
@@ -58,6 +59,7 @@ def explain(
         ),
         found.positions[query],
         confidence,
+        calibrated,
         bool(reason),
         reason,
         {stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
@@ -76,7 +78,25 @@ def _doubt(hits: list[Hit], confidence: float, least: float, min_precision: floa
         return "the shortlisted places hold no photo to compare with"
     if min_precision is None or confidence >= least:
         return ""
-    return (
-        f"confidence {confidence:.2f} is below the {min(least, 1):.2f} that "
-        f"{min_precision:.0%} precision needs"
-    )
+    return f"{say_chance(confidence)}, and {say_bar(min_precision, least, confidence)}"
+
+
+def say_chance(confidence: float) -> str:
+    """What a calibrated confidence means."""
+    return f"answers like this one are right {_hundredths(confidence)} times in 100"
+
+
+def say_bar(min_precision: float, least: float, confidence: float) -> str:
+    """What the precision asked for is about: all the answers given, not each one.
+
+    Digits are shown until the confidence and the bar are two numbers.
+    """
+    asked = f"{100 * min_precision:g} % right over all answers given"
+    if least > 1:
+        return f"no answer of the rehearsal was sure enough for {asked}"
+    digits = next((d for d in range(6) if round(100 * confidence, d) != round(100 * least, d)), 6)
+    return f"{asked} takes {_hundredths(least, digits)} or more"
+
+
+def _hundredths(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f}"

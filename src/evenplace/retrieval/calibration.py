@@ -7,7 +7,7 @@ run keeps its rehearsal, answers and how far off each was, and a curve is fitted
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,34 +24,50 @@ _NEVER = 2.0  # above every probability: abstain always
 
 
 @dataclass(frozen=True)
+class Way:
+    """How answers are found and judged: what a calibration holds for, and nothing else."""
+
+    rule: str  # what ranks, with its weights: `repr` of the reranker
+    source: str  # of the confidence
+    shortlist: int  # places kept
+    exact: bool = False
+    facing: bool = False
+
+    def __str__(self) -> str:
+        among = "the whole database" if self.exact else f"{self.shortlist} places"
+        facing = ", headings counted" if self.facing else ""
+        return f"{self.rule} on {among}, confidence by {self.source}{facing}"
+
+
+@dataclass(frozen=True)
 class Rehearsal:
     """Answers to photos held out in turn: how sure each was, and how far off.
 
-    They hold for the ranking and the source of confidence they were made with.
+    They hold for the way of asking they were made with.
     """
 
     confidence: tuple[float, ...]  # (V,)
     facing: tuple[float, ...]  # (V,) confidence of an engine to which headings matter
     metres: tuple[float, ...]  # (V,) from the photo to the answer; a million where there is none
     degrees: tuple[float, ...]  # (V,) between the two views, 0 where one is unknown
-    rerank: str
-    source: str
+    way: Way
 
-    def fits(self, rerank: object, source: object) -> bool:
-        """Whether answers ranked and judged in this way are like those rehearsed."""
-        return (rerank, source) == (self.rerank, self.source)
+    def fits(self, way: Way) -> bool:
+        """Whether answers found in this way are like those rehearsed; both facings were."""
+        return replace(way, facing=False) == self.way
 
     def calibrate(self, radius: float = 25.0, heading: float | None = None) -> "Calibration":
         """The curve where an answer is right within `radius` metres, and `heading` degrees."""
         right = np.array(self.metres) <= radius
         if heading is None:
-            return fit_calibration(np.array(self.confidence, np.float32), right)
+            return fit_calibration(np.array(self.confidence, np.float32), right, self.way)
         right &= np.array(self.degrees) <= heading
-        return fit_calibration(np.array(self.facing, np.float32), right)
+        facing = replace(self.way, facing=True)
+        return fit_calibration(np.array(self.facing, np.float32), right, facing)
 
     def write(self, path: str | Path) -> None:
         with whole_file(Path(path), RunError) as draft:
-            draft.write_text(json.dumps(self.__dict__))
+            draft.write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -59,9 +75,11 @@ class Rehearsal:
             kept: dict[str, Any] = json.loads(Path(path).read_text())
             for name in ("confidence", "facing", "metres", "degrees"):
                 kept[name] = tuple(kept[name])
-            return cls(**kept)
+            return cls(**kept | {"way": Way(**kept["way"])})
         except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(f"{path} is no rehearsal ({cause}); train the run again") from cause
+            raise RunError(
+                f"{path} is no rehearsal ({cause}); learn it again: evenplace tune RUN"
+            ) from cause
 
 
 @dataclass(frozen=True)
@@ -77,8 +95,22 @@ class Calibration:
     spread: float
     slope: float
     intercept: float
-    probabilities: tuple[float, ...]  # (V,) ascending
-    right: tuple[bool, ...]  # (V,)
+    probabilities: tuple[float, ...] = field(repr=False)  # (V,) ascending
+    right: tuple[bool, ...] = field(repr=False)  # (V,)
+    way: Way | None = None  # what it was learned for; None where nobody said
+
+    def __str__(self) -> str:
+        share = sum(self.right) / max(1, len(self.right))
+        known = f": {self.way}" if self.way else ""
+        return f"calibrated on {len(self.right):,} answers, {share:.0%} of them right{known}"
+
+    def check(self, way: Way) -> None:
+        """Refuse to judge answers that were found in another way."""
+        if self.way is not None and self.way != way:
+            raise SettingError(
+                f"this calibration is for {self.way}, and the answers are by {way}; leave "
+                "calibration= out, or learn another: evenplace tune RUN"
+            )
 
     def __call__(self, raw: Floats) -> Floats:
         """Probability that the answer is right.  (Q,) -> (Q,)."""
@@ -93,8 +125,7 @@ class Calibration:
         so that a handful of lucky ones promises nothing.  2 when no threshold keeps it: abstain
         always.
         """
-        if not 0 < precision < 1:
-            raise SettingError(f"min_precision={precision} must lie between 0 and 1, as in 0.95")
+        check_precision(precision)
         sure = np.array(self.probabilities[::-1])
         kept = np.arange(1, len(sure) + 1)
         ends = np.append(sure[:-1] > sure[1:], True)[: len(sure)]  # equal ones stand together
@@ -104,7 +135,13 @@ class Calibration:
         return float(sure[safe[-1]]) if len(safe) else _NEVER
 
 
-def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
+def check_precision(precision: float) -> None:
+    """Refuse what is no share, before anything runs."""
+    if not 0 < precision < 1:
+        raise SettingError(f"min_precision={precision} must lie between 0 and 1, as in 0.95")
+
+
+def fit_calibration(raw: Floats, right: NDArray[np.bool_], way: Way | None = None) -> Calibration:
     """Fit the curve by penalised logistic regression; a curve that falls is flattened.
 
     raw: (V,) confidences, right: (V,) whether the answers were right.
@@ -126,6 +163,7 @@ def fit_calibration(raw: Floats, right: NDArray[np.bool_]) -> Calibration:
         intercept,
         tuple(float(p) for p in probabilities[order]),
         tuple(bool(r) for r in right[order]),
+        way,
     )
 
 

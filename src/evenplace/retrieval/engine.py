@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import explain, least_confidence, masses
-from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.collect import collect, collect_around, refined
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
@@ -61,9 +61,10 @@ class Search:
     and rank the places of the 256 photos most like the query; photos in no place are found too.
     approximate: find the shortlist by the codes of the prototypes where the index has them.
     facing: an answer must also look the query's way, so only candidates that do count towards its
-    confidence.  Without a describer it answers descriptors.  min_precision: abstain from answers
-    less sure than the calibration asks for that share of right ones.  store: who compares
-    descriptors, the index's own files unless told.
+    confidence.  Without a describer it answers descriptors.  calibration: makes probabilities of
+    confidences; one that was learned for another way of asking is refused.  min_precision: abstain
+    from answers less sure than the calibration asks for that share of right ones.  store: who
+    compares descriptors, the index's own files unless told.
     look: looks a second time at the best candidates of queries that come with their pictures.
     ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
     query is then both descriptors side by side, as a `Describer` of two networks makes them.
@@ -107,6 +108,9 @@ class Search:
             "min_precision": min_precision, "calibration": calibration,
         }  # fmt: skip
         rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
+        if calibration is not None:
+            source = confidence if isinstance(confidence, str) else repr(confidence)
+            calibration.check(Way(repr(rule), source, shortlist, exact, facing))
         self.rule = rule.fit(self.ranking)
         self.facing = facing
         self._mass = confidence == "mass" and not facing
@@ -185,7 +189,13 @@ class Search:
         found = self.search(descriptors, k, pictures=pictures)
         return [
             explain(
-                self.index, found, query, self.hits(found, query), self.least, self.min_precision
+                self.index,
+                found,
+                query,
+                self.hits(found, query),
+                self.least,
+                self.min_precision,
+                self.calibration is not None,
             )
             for query in range(len(found))
         ]

@@ -83,6 +83,7 @@ class Answer:
     places: tuple[PlaceGuess, ...]  # the shortlist, best first
     position: Position
     confidence: float
+    calibrated: bool  # whether confidence is the probability that it is right
     abstains: bool
     reason: str  # why it abstains; empty when it answers
     elapsed_ms: dict[str, float]  # a stage

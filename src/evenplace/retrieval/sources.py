@@ -47,6 +47,14 @@ class HdfDescriptors:
         )
 
 
+def read_descriptor(path: str | Path) -> NDArray[np.float32]:
+    """The descriptor of one photo, kept in a .npy file.  -> (D,)."""
+    found = read_descriptors(path, Photos.from_arrays(east=[0.0], north=[0.0]))
+    if found.size != max(found.shape):
+        raise IndexFileError(f"{path} has shape {found.shape}; keep the descriptor of one photo")
+    return np.array(found, np.float32).ravel()
+
+
 def read_descriptors(path: str | Path, photos: Photos) -> Any:
     """Open descriptors for these photos: (N, D) rows read as they are needed.
 

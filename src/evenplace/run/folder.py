@@ -1,5 +1,22 @@
-"""What a run folder holds: its recipe, places and indexes, its network, and the one that ranks."""
+"""What a run folder holds, file by file.  Every verb reads it, adds its files, can be repeated.
 
+recipe.toml           every choice, and the only truth about them     train, or index
+places.parquet        the map cut into places                         train, or index
+photos.parquet        what was trained on, for `tune`                 train
+model.safetensors     the network and its prototypes                  train, or index --method
+log.jsonl  cache/     the losses, the frozen trunk's output           train
+fused.json            the learned weights of the fused score          tune
+calibration.json      rehearsed answers, behind every confidence      tune
+index/                descriptors, photos and places to search in     index
+describer.safetensors  ranking/   the same of a second network        index, where two answer
+checksums.json        of what was learned, for `verify`               train, tune, index
+scores.json  predictions.parquet  scored_places.parquet               evaluate
+store.json            where a store holds the descriptors              index --store
+abstention.json       what a precision that was asked for delivered   evaluate
+report/index.html                                                     report
+"""
+
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -7,65 +24,120 @@ from evenplace.describe.describer import Describer
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.methods import build_describer
-from evenplace.networks.network import PlaceNetwork
+from evenplace.networks.network import NetworkSpec, PlaceNetwork
+from evenplace.photos.files import whole_file
+from evenplace.photos.table import Photos
 from evenplace.places import Places
+from evenplace.retrieval.calibration import Rehearsal
+from evenplace.run.checksums import sealing
+from evenplace.training.progress import has_progress
 from evenplace.training.recipe import Recipe, read_recipe
 
-
-def run_recipe(run: Path) -> Recipe:
-    if not (run / "recipe.toml").exists():
-        raise RunError(f"{run} is no run folder; make one: evenplace train PHOTOS --run {run}")
-    return read_recipe(run / "recipe.toml")
+NO_NETWORK = NetworkSpec(backbone="none", aggregator="none")  # of a run of others' descriptors
 
 
-def run_places(run: Path) -> Places:
-    return Places.read(run / "places.parquet")
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of a run by what they are, and those that are read whole.
 
-
-def run_indexes(run: Path) -> list[Path]:
-    """The indexes of a run in the order they are written: the one that others watch comes last."""
-    return [run / "ranking", run / "index"] if describer_of(run) else [run / "index"]
-
-
-def run_network(run: Path) -> PlaceNetwork:
-    return load_checkpoint(run / "model.safetensors").network
-
-
-def run_describer(run: Path) -> PlaceNetwork:
-    path = run / "describer.safetensors"
-    if not path.exists():
-        raise RunError(
-            f"{path} does not exist; index first: evenplace index {run} --database PHOTOS"
-        )
-    return load_checkpoint(path).network
-
-
-def open_describer(run: Path, **how: Any) -> Describer:
-    """What describes the run's photos: its network, with the one that ranks if that is another.
-
-    how: device, precision and batch, as a `Describer` takes them.
+    how: device, precision and batch of whatever describes its photos.
     """
-    ranked_by = run_describer(run) if describer_of(run) else None
-    return Describer(run_network(run), ranked_by, **how)
 
+    path: Path
+    how: dict[str, Any] = field(default_factory=dict)
 
-def describer_of(run: Path) -> str | None:
-    """The method whose network ranks, if it is not the run's own; None before there is a run."""
-    return run_recipe(run).search.describer if (run / "recipe.toml").exists() else None
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
 
+    @property
+    def recipe(self) -> Recipe:
+        if not (self / "recipe.toml").exists():
+            raise RunError(
+                f"{self.path} is no run folder; make one: evenplace train PHOTOS --run {self.path}"
+            )
+        return read_recipe(self / "recipe.toml")
 
-def choose_describer(run: Path, weights: str | None = None, **changes: Any) -> None:
-    """Keep the network that ranks in run/describer.safetensors.
+    @property
+    def places(self) -> Places:
+        return Places.read(self / "places.parquet")
 
-    weights, changes: as in `build_describer`.  With neither, what is kept already stays, and the
-    authors' weights are the first.
-    """
-    method = describer_of(run)
-    if not method:
-        raise SettingError(
-            f"{run} ranks with the network it trained; for another one set describer= in training"
-        )
-    kept = run / "describer.safetensors"
-    if weights or changes or not kept.exists():
-        network = build_describer(method, weights or "official", **changes)
-        save_checkpoint(kept, network, {"name": method})
+    @property
+    def trained(self) -> bool:
+        """Whether the run trained its network, or took it, or its descriptors, from somebody."""
+        return has_progress(self.path) or (self / "photos.parquet").exists()
+
+    @property
+    def trained_on(self) -> Photos:
+        """The photos the network was trained on."""
+        kept = self / "photos.parquet"
+        if not kept.exists():
+            raise RunError(
+                f"{kept} does not exist, so nothing can be held out; train the run again"
+            )
+        return Photos.read(kept)
+
+    @property
+    def rehearsal(self) -> Rehearsal:
+        """What `tune` asked with held-out photos, and the answers."""
+        return Rehearsal.read(self / "calibration.json")
+
+    @property
+    def indexes(self) -> list[Path]:
+        """The indexes in the order they are written: the one that others watch comes last."""
+        second = [self / "ranking"] if self.second else []
+        return [*second, self / "index"]
+
+    @property
+    def network(self) -> PlaceNetwork:
+        return load_checkpoint(self / "model.safetensors").network
+
+    @property
+    def describer(self) -> PlaceNetwork:
+        """The network that ranks, where that is not the run's own."""
+        kept = self / "describer.safetensors"
+        if not kept.exists():
+            raise RunError(
+                f"{kept} does not exist; index first: evenplace index {self.path} --database PHOTOS"
+            )
+        return load_checkpoint(kept).network
+
+    @property
+    def describes(self) -> bool:
+        """Whether the run has a network, or was made of descriptors that others computed."""
+        return self.recipe.network.backbone != NO_NETWORK.backbone
+
+    def open_describer(self, **how: Any) -> Describer:
+        """What describes the run's photos: its network, with the one that ranks if another."""
+        if not self.describes:
+            raise RunError(
+                f"{self.path} was made of descriptors and has no network for photos; ask it with "
+                "descriptors by what made those: --descriptors FILE, or --descriptor for one"
+            )
+        second = self.describer if self.second else None
+        return Describer(self.network, second, **self.how, **how)
+
+    def write_recipe(self, recipe: Recipe) -> None:
+        with whole_file(self / "recipe.toml", RunError) as draft:
+            draft.write_text(recipe.to_toml())
+
+    @property
+    def second(self) -> str | None:
+        """The method whose network ranks, if not the run's own; None before there is a run."""
+        return self.recipe.search.describer if (self / "recipe.toml").exists() else None
+
+    def choose_describer(self, weights: str | None = None, **changes: Any) -> None:
+        """Keep the network that ranks in describer.safetensors.
+
+        weights, changes: as in `build_describer`.  With neither, what is kept already stays, and
+        the authors' weights are the first.
+        """
+        method, kept = self.second, self / "describer.safetensors"
+        if not method:
+            raise SettingError(
+                f"{self.path} ranks with the network it trained; for another one set describer= "
+                "in training"
+            )
+        if weights or changes or not kept.exists():
+            network = build_describer(method, weights or "official", **changes)
+            with sealing(self.path, kept.name):
+                save_checkpoint(kept, network, {"name": method})

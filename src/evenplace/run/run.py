@@ -1,308 +1,334 @@
-"""A run folder: every verb reads it, adds its files, and can be repeated or replaced.
+"""A run: photos in, answers out, and one folder that every stage shares.
 
-run/recipe.toml  places.parquet  model.safetensors  log.jsonl      train
-run/index/                                                         index
-run/describer.safetensors  ranking/                                index, of a pair of networks
-run/calibration.json  fused.json                                   train, where the recipe has folds
-run/scores.json  predictions.parquet  scored_places.parquet         evaluate
-run/abstention.json                                                evaluate
-run/store.json                                                     index --store
-run/report/index.html                                              report
+train → tune → index → locate, evaluate        each reads and writes `folder.py`'s files
 """
 
 import json
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
-from evenplace.describe.describer import Described, Describer, Progress
-from evenplace.describe.parts import Parts
-from evenplace.errors import RunError, SettingError
-from evenplace.evaluation import Predictions, Scores, evaluate
+from evenplace.errors import RunError
+from evenplace.evaluation import Predictions, Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
-from evenplace.networks.checkpoints import save_checkpoint
-from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.methods import METHODS, build_model
 from evenplace.photos.files import whole_file
-from evenplace.photos.table import Photos, Skipped
+from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
-from evenplace.retrieval import (
-    Index,
-    Search,
-    add_photos,
-    index_descriptors,
-    open_index,
-    replace_photos,
+from evenplace.retrieval import Answer, Index, Search, remove_photos, verify_index
+from evenplace.retrieval.answers import least_confidence
+from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.manifest import Manifest
+from evenplace.run.answering import open_search, search_settings
+from evenplace.run.checksums import check_files, sealing
+from evenplace.run.folder import RunFolder
+from evenplace.run.indexing import (
+    Grown,
+    add_to_indexes,
+    index_by_method,
+    index_database,
+    index_given,
 )
-from evenplace.retrieval.build import index_described, photos_of
-from evenplace.retrieval.calibration import Rehearsal
-from evenplace.retrieval.means import mean_prototypes
-from evenplace.retrieval.rerank import spectra_for
-from evenplace.retrieval.sources import read_descriptors
-from evenplace.run.folder import (
-    choose_describer,
-    describer_of,
-    open_describer,
-    run_describer,
-    run_network,
-    run_places,
-    run_recipe,
-)
-from evenplace.run.store import open_store
-from evenplace.run.tune import hold_out, learn_search, read_fused
-from evenplace.training.cache import describe_cached, holds_trunk
-from evenplace.training.distributed import join_ranks, world_size
-from evenplace.training.loop import Trained, Validated, train
-from evenplace.training.partition import cut_places
-from evenplace.training.progress import claim_foreign
-from evenplace.training.recipe import PlacesSpec, Recipe
+from evenplace.run.tune import Tuned, rehearse, tuned_recipe
+from evenplace.training import loop
+from evenplace.training.distributed import rank_of_process, world_size
+from evenplace.training.loop import Announce, Trained, Validated
+from evenplace.training.partition import cut_places, spec_of
+from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.start import starting_network
 
-Announce = Callable[[str], Progress]
 
+class Run:
+    """A run folder, with a method for every stage.
 
-def train_run(
-    run: Path,
-    photos: Photos,
-    recipe: Recipe,
-    *,
-    cache_folder: Path | None = None,
-    announce: Announce | None = None,
-    device: str = "auto",
-    on_validated: Callable[[Validated], None] | None = None,
-) -> Trained:
-    """Cut the photos into places as the recipe says and train its network on them.
-
-    Where the recipe asks for folds, the search is tuned on photos held out in turn; several
-    processes leave that out, since a fold is small.
+    `Run(folder)` names one that need not exist yet; `Run.open(folder)` is for one that does.
+    how: device, precision and batch of whatever describes photos, as a `Describer` takes them.
     """
-    places = cut_places(recipe.places, photos)
-    trained = train(
-        starting_network(recipe),
-        photos,
-        places,
-        recipe,
-        run,
-        cache_folder=cache_folder,
-        announce=announce,
-        device=device,
-        on_validated=on_validated,
-    )
-    if recipe.search.folds and not (run / "calibration.json").exists() and world_size() == 1:
-        folds = hold_out(
-            photos, places, recipe, run / "folds",
-            cache_folder=cache_folder or run / "cache", announce=announce, device=device,
+
+    def __init__(self, folder: str | Path, **how: Any) -> None:
+        self.folder = Path(folder)
+        self.files = RunFolder(self.folder, how)
+        self._opened: Search | None = None
+
+    @classmethod
+    def open(cls, folder: str | Path, **how: Any) -> Self:
+        """A run that is there already."""
+        run = cls(folder, **how)
+        _ = run.recipe
+        return run
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.files.recipe
+
+    def train(
+        self,
+        photos: Photos,
+        places: Places | None = None,
+        recipe: Recipe | str | Path = "dapr-m",
+        *,
+        cache_folder: Path | None = None,
+        announce: Announce | None = None,
+        device: str = "auto",
+        on_validated: Callable[[Validated], None] | None = None,
+    ) -> Trained:
+        """Train the recipe's network on photos, and tune the search where the recipe has folds.
+
+        places: the map, cut; as the recipe says if left out.  What was stopped goes on.  Several
+        processes leave tuning out, since a fold is small.
+        """
+        recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+        if places is None:
+            places = cut_places(recipe.places, photos)
+        else:
+            recipe = replace(recipe, places=spec_of(places))
+        trained = loop.train(
+            starting_network(recipe), photos, places, recipe, self.folder,
+            cache_folder=cache_folder, announce=announce, device=device, on_validated=on_validated,
         )  # fmt: skip
-        tuned = learn_search(folds, recipe.search)
-        if tuned is not None:
-            tuned.write(run)
-        shutil.rmtree(run / "folds", ignore_errors=True)
-    return trained
+        if rank_of_process() == 0:
+            with sealing(self.folder, "model.safetensors", "places.parquet", "photos.parquet"):
+                photos.write(self.files / "photos.parquet")
+        untuned = recipe.search.folds and not (self.files / "calibration.json").exists()
+        if untuned and world_size() == 1:
+            self.tune(cache_folder=cache_folder, announce=announce, device=device)
+        return trained
 
+    def tune(
+        self,
+        settings: Sequence[str] = (),
+        *,
+        cache_folder: Path | None = None,
+        announce: Announce | None = None,
+        device: str = "auto",
+    ) -> Tuned | None:
+        """Learn the weights of the score and what confidence is worth, from held-out photos.
 
-def index_run(
-    run: Path,
-    database: Photos,
-    *,
-    cache_folder: Path | None = None,
-    announce: Announce | None = None,
-    keep: str | int | None = None,
-    **how: Any,
-) -> Index:
-    """Describe a database with the run's model and lay it out in run/index.
-
-    Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
-    Of several processes each describes its share, and the first lays them out.  Photos it was
-    trained on are not read again where training kept the trunk's output of them.  Where another
-    network ranks, it describes them too, for run/ranking (`choose_describer`).
-    keep: descriptors in fewer bytes, as in `index_descriptors`.  how: device, precision and
-    batch of the `Describer`.
-    """
-    ranks = join_ranks(how.get("device", "auto"))
-    network, paired = run_network(run), bool(describer_of(run))
-    progress = announce("describing the database") if announce else None
-    if paired and ranks.first:
-        choose_describer(run)
-    ranks.wait()
-    if not paired and cache_folder is None and holds_trunk(network, database.paths, run / "cache"):
-        cache_folder = run / "cache"
-    described: Described | Parts
-    if paired or cache_folder is None:
-        describer = open_describer(run, local=ranks.local, **how)
-        described = describer.parts(
-            database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
-            progress=progress,
-        )  # fmt: skip
-        ranks.wait()
-    elif ranks.first:
-        described = describe_cached(network, database.paths, cache_folder, progress)
-    if ranks.first:
-        _lay_out(run, database, described, keep)
-        shutil.rmtree(run / "descriptors", ignore_errors=True)
-    ranks.wait()
-    return open_index(run / "index")
-
-
-def _lay_out(
-    run: Path, database: Photos, described: Described | Parts, keep: str | int | None
-) -> None:
-    """Write run/ranking, where another network ranks, and then run/index, which others watch."""
-    places, spectra = run_places(run), spectra_for(run_recipe(run).search.rerank)
-    readable, (own, *other) = photos_of(described, database), described.split()
-    for descriptors in other:
-        index_described(
-            run_describer(run), descriptors, readable, places, run / "ranking",
-            spectra=spectra, keep=keep,
-        )  # fmt: skip
-    index_described(
-        run_network(run),
-        own,
-        readable,
-        places,
-        run / "index",
-        raw=run_recipe(run).search.prototypes == "raw",
-        spectra=() if other else spectra,
-        keep=keep,
-    )
-
-
-def index_foreign(
-    run: Path,
-    database: Photos,
-    method: str,
-    checkpoint: str,
-    *,
-    cell: float = 20.0,
-    announce: Announce | None = None,
-    keep: str | int | None = None,
-    how: dict[str, Any] | None = None,
-    **changes: Any,
-) -> Index:
-    """Make a run of somebody else's weights: no training, places and prototypes from the database.
-
-    checkpoint: "official", "imagenet", or the path of a file its authors published.  changes:
-    the network that file is of, where it is not the method's first: backbone=, dim=, image_size=.
-    how: device, precision and batch of the `Describer`.
-    """
-    if METHODS.find(method).describer:
-        raise SettingError(
-            f"{method} is two networks, and nobody published its classifier's places; train it: "
-            f"evenplace train PHOTOS --method {method} --run {run}"
+        A run that trained a network trains it without them (`train` does this where the recipe
+        has folds); a run of somebody else's descriptors needs only its index.  settings: of the
+        recipe's [search], as "folds=5"; the recipe keeps them.  None: nothing to learn from.
+        """
+        recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
+        learned = rehearse(
+            self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
         )
-    network = build_model(method, weights=checkpoint, **changes)
-    progress = announce("describing the database") if announce else None
-    described = Describer(network, **(how or {})).describe(database.paths, progress=progress)
-    readable = database[described.rows]
-    photos = Photos(readable.table, database.skipped + described.skipped)
-    places = Grid(cell).partition(photos)
-    prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
-    network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
-    network.classifiers.set_prototypes(torch.from_numpy(prototypes))
-    recipe = Recipe(method, network=network.spec, places=PlacesSpec(cell))
-    claim_foreign(run, recipe, places)
-    save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
-    return index_descriptors(
-        described.descriptors,
-        photos,
-        places,
-        run / "index",
-        prototypes=prototypes,
-        model=fingerprint(network),
-        keep=keep,
-    )
+        if learned is not None:
+            if recipe != self.recipe:
+                self.files.write_recipe(recipe)
+            learned.write(self.folder)
+            self._opened = None
+        return learned
+
+    def index(
+        self,
+        database: Photos,
+        *,
+        cache_folder: Path | None = None,
+        announce: Announce | None = None,
+        keep: str | int | None = None,
+    ) -> Index:
+        """Describe a database with the run's model and lay it out for search.
+
+        keep: descriptors in fewer bytes, as in `index_descriptors`.
+        """
+        return index_database(
+            self.files, database, cache_folder=cache_folder, announce=announce, keep=keep
+        )
+
+    def index_method(
+        self,
+        database: Photos,
+        method: str,
+        weights: str = "official",
+        *,
+        cell: float = 20.0,
+        announce: Announce | None = None,
+        keep: str | int | None = None,
+        **changes: Any,
+    ) -> Index:
+        """Index a database with published weights: a run without any training."""
+        return index_by_method(
+            self.files, database, method, weights, cell=cell, announce=announce, keep=keep,
+            **changes,
+        )  # fmt: skip
+
+    def index_descriptors(
+        self,
+        descriptors: Any,
+        photos: Photos,
+        places: Places | None = None,
+        *,
+        keep: str | int | None = None,
+    ) -> Index:
+        """Index a database by descriptors that others computed: (N, D) unit, read as needed.
+
+        places: the map, cut; squares of 20 m if left out.
+        """
+        self._opened = None
+        places = Grid().partition(photos) if places is None else places
+        return index_given(self.files, descriptors, photos, places, keep)
+
+    def add(
+        self, photos: Photos, *, replace: bool = False, announce: Announce | None = None
+    ) -> Grown:
+        """Add photos to the index, or describe anew those it has, while others read it."""
+        return add_to_indexes(self.files, photos, anew=replace, announce=announce)
+
+    def remove(self, paths: Sequence[str]) -> Index:
+        """Take photos out of the index while others read it."""
+        return [remove_photos(folder, paths) for folder in self.files.indexes][-1]
+
+    def verify(self) -> dict[Path, Manifest]:
+        """Read what was learned and every file of the indexes, and compare with the checksums."""
+        check_files(self.folder)
+        return {folder: verify_index(folder) for folder in self.files.indexes}
+
+    def search(
+        self, *, radius: float = 25.0, heading: float | None = None, **changes: Any
+    ) -> Search:
+        """The engine behind `locate` and `evaluate`, some of its settings changed.
+
+        radius, heading: what makes an answer right, for its confidence to be that probability.
+        """
+        return open_search(self.files, radius, heading, **changes)
+
+    def calibration(
+        self, radius: float = 25.0, heading: float | None = None, **changes: Any
+    ) -> Calibration | None:
+        """What makes probabilities of confidences; None for settings that were not rehearsed."""
+        found: Calibration | None = search_settings(self.files, radius, heading, changes)[
+            "calibration"
+        ]
+        return found
+
+    def locate(
+        self,
+        photo: str | Path | bytes | NDArray[np.float32],
+        k: int = 5,
+        *,
+        min_precision: float | None = None,
+    ) -> Answer:
+        """Say where a photo was taken, how sure that is, and from what it was concluded.
+
+        photo: a file, its bytes, or its descriptor.  min_precision: rather say nothing than give
+        answers of which a smaller share is right.
+        """
+        if not self._asks_newest(min_precision):
+            self._opened = self.search(min_precision=min_precision)
+        assert self._opened is not None
+        if isinstance(photo, np.ndarray):
+            return self._opened.answers(np.atleast_2d(photo), k)[0]
+        if self._opened.describer is None:
+            self.files.open_describer()  # says what the run needs
+        return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
+
+    def _asks_newest(self, min_precision: float | None) -> bool:
+        """Whether the engine of the last question is the one for the next."""
+        opened = self._opened
+        if opened is None or opened.min_precision != min_precision:
+            return False
+        return Manifest.read(self.files / "index").generation == opened.index.manifest.generation
+
+    def evaluate(
+        self,
+        queries: Photos,
+        descriptors: Any = None,
+        *,
+        radius: float = 25.0,
+        heading: float | None = None,
+        frames: int | None = None,
+        cache_folder: Path | None = None,
+        out: Path | None = None,
+        announce: Announce | None = None,
+        **changes: Any,
+    ) -> Scores:
+        """Ask every query; keep scores.json, predictions.parquet and the places.
+
+        They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
+        the queries, (Q, D), where others computed them; no file is opened then.
+        """
+        engine = self.search(radius=radius, heading=heading, **changes)
+        if descriptors is not None:
+            truth, asked = Truth(radius, heading, frames), np.asarray(descriptors, np.float32)
+            found = score(engine, queries, asked, truth, name=self.recipe.name)
+            write_scores(found, out or self.folder)
+            return found
+        if engine.describer is None:
+            self.files.open_describer()  # says what the run needs
+        found = evaluate(
+            engine,
+            queries,
+            radius=radius,
+            heading=heading,
+            frames=frames,
+            name=self.recipe.name,
+            cache_folder=cache_folder,
+            progress=announce("asking the queries") if announce else None,
+        )
+        write_scores(found, out or self.folder)
+        return found
+
+    def judge(self, found: Scores, min_precision: float, **changes: Any) -> Abstention:
+        """What the run delivers when a precision is asked for; keeps abstention.json.
+
+        changes: the settings of the engine that found the answers.
+        """
+        learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
+        least = least_confidence(min_precision, learned)
+        judged = abstain(found.predictions, min_precision, least)
+        with whole_file(self.files / "abstention.json", RunError) as draft:
+            draft.write_text(json.dumps(judged.as_dict(), indent=1))
+        return judged
+
+    def scores(self, folder: Path | None = None) -> Scores:
+        """The scores of the last evaluation; folder: where `evaluate(out=…)` put them."""
+        path = (folder or self.folder) / "scores.json"
+        if not path.exists():
+            raise RunError(
+                f"{path} does not exist; evaluate first: evenplace evaluate {self.folder}"
+            )
+        return Scores.from_dict(
+            json.loads(path.read_text()),
+            Predictions.read(path.with_name("predictions.parquet")),
+            Places.read(path.with_name("scored_places.parquet")),
+        )
 
 
-def index_files(
-    run: Path,
-    database: Photos,
-    descriptors: Path,
-    *,
-    cell: float = 20.0,
-    keep: str | int | None = None,
-) -> Index:
-    """Lay out descriptors that others computed; places and prototypes come from the database."""
-    places = Grid(cell).partition(database)
-    built = index_descriptors(
-        read_descriptors(descriptors, database), database, places, run / "index", keep=keep
-    )
-    places.write(run / "places.parquet")
-    return built
-
-
-def add_to_run(
-    run: Path,
+def train(
     photos: Photos,
+    places: Places | None = None,
+    recipe: Recipe | str | Path = "dapr-m",
     *,
-    replace: bool = False,
-    announce: Announce | None = None,
-    **how: Any,
-) -> tuple[Index, tuple[Skipped, ...]]:
-    """Describe photos with the run's model and add them to its index, or put them in anew.
+    run: str | Path,
+    **options: Any,
+) -> Run:
+    """Train a recipe on photos and their places; what comes back answers once it has an index.
 
-    The index, and the photos that could not be read.
+    options: as in `Run.train`.
     """
-    describer = open_describer(run, **how)
-    progress = announce("describing the photos") if announce else None
-    described = describer.describe(photos.paths, progress=progress)
-    update, readable = replace_photos if replace else add_photos, photos[described.rows]
-    own, *other = described.split()
-    if other:
-        update(run / "ranking", other[0], readable, model=describer.fingerprints[1])
-    grown = update(run / "index", own, readable, model=describer.fingerprints[0])
-    return grown, photos.skipped + described.skipped
+    made = Run(run)
+    made.train(photos, places, recipe, **options)
+    return made
 
 
-def evaluate_run(
-    run: Path,
-    queries: Photos,
-    *,
-    radius: float = 25.0,
-    heading: float | None = None,
-    frames: int | None = None,
-    cache_folder: Path | None = None,
-    out: Path | None = None,
-    announce: Announce | None = None,
-    **changes: Any,
-) -> Scores:
-    """Ask the run's index every query; keep scores.json, predictions.parquet and the places.
+def from_descriptors(
+    descriptors: Any, photos: Photos, places: Places | None = None, *, run: str | Path
+) -> Run:
+    """Give anybody's descriptors the tail's treatment: prototypes, a learned score, calibration.
 
-    They go into the run, or to `out` where one run is asked in several ways.
+    descriptors: (N, D) unit, in the order of the photos.  What comes back is a run like any
+    other; ask it with descriptors: `run.locate(descriptor)`, `run.evaluate(queries, descriptors)`.
     """
-    engine = open_engine(run, radius=radius, heading=heading, **changes)
-    found = evaluate(
-        engine,
-        queries,
-        radius=radius,
-        heading=heading,
-        frames=frames,
-        name=run_recipe(run).name,
-        cache_folder=cache_folder,
-        progress=announce("asking the queries") if announce else None,
-    )
-    write_scores(found, out or run)
-    return found
-
-
-def judge_abstention(run: Path, found: Scores, min_precision: float, **changes: Any) -> Abstention:
-    """What the run delivers when a precision is asked for; keeps run/abstention.json.
-
-    changes: the settings of the engine that found the answers.
-    """
-    truth = found.truth
-    least = open_engine(
-        run,
-        radius=truth.radius,
-        heading=truth.heading,
-        min_precision=min_precision,
-        **changes,
-    ).least
-    judged = abstain(found.predictions, min_precision, least)
-    with whole_file(run / "abstention.json", RunError) as draft:
-        draft.write_text(json.dumps(judged.as_dict(), indent=1))
-    return judged
+    made = Run(run)
+    made.index_descriptors(descriptors, photos, places)
+    made.tune()
+    return made
 
 
 def write_scores(found: Scores, folder: Path) -> None:
@@ -311,53 +337,3 @@ def write_scores(found: Scores, folder: Path) -> None:
         draft.write_text(json.dumps(found.as_dict(), indent=1))
     found.predictions.write(folder / "predictions.parquet")
     found.places.write(folder / "scored_places.parquet")
-
-
-def open_engine(
-    run: Path,
-    *,
-    radius: float = 25.0,
-    heading: float | None = None,
-    how: dict[str, Any] | None = None,
-    **changes: Any,
-) -> Search:
-    """Open a run for questions with its recipe's search settings, some of them changed.
-
-    radius, heading: what makes an answer right, for its confidence to be that probability.  What
-    was learned of the classifier's own ranking says nothing of one by another network.  how:
-    device, precision and batch of the `Describer`.
-    """
-    spec = run_recipe(run).search
-    settings: dict[str, Any] = {
-        "shortlist": spec.shortlist,
-        "rerank": spec.rerank,
-        "confidence": spec.confidence,
-        "exact": spec.exact,
-        "facing": heading is not None,
-    }
-    settings |= changes
-    if spec.describer:
-        settings = {"ranked_by": open_index(run / "ranking")} | settings
-    elif (run / "calibration.json").exists():
-        rehearsed = Rehearsal.read(run / "calibration.json")
-        if rehearsed.fits(settings["rerank"], settings["confidence"]):
-            settings = {"calibration": rehearsed.calibrate(radius, heading)} | settings
-    if "calibration" not in settings and settings["confidence"] == "evidence":
-        settings["confidence"] = "mass"  # log odds that nobody has calibrated
-    if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
-        settings["rerank"] = read_fused(run / "fused.json")
-    index = open_index(run / "index")
-    store = open_store(run, settings.get("ranked_by", index))
-    return Search(index, open_describer(run, **(how or {})), store=store, **settings)
-
-
-def run_scores(run: Path, folder: Path | None = None) -> Scores:
-    """Read the scores of a run; folder: where `evaluate_run(out=…)` put them."""
-    path = (folder or run) / "scores.json"
-    if not path.exists():
-        raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {run}")
-    return Scores.from_dict(
-        json.loads(path.read_text()),
-        Predictions.read(path.with_name("predictions.parquet")),
-        Places.read(path.with_name("scored_places.parquet")),
-    )

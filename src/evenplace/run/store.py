@@ -3,13 +3,12 @@
 import json
 import secrets
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.milvus import MilvusStore
-from evenplace.run.folder import run_indexes
+from evenplace.run.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class StoreAddress:
     name: str
 
 
-def store_of(run: Path) -> StoreAddress | None:
+def store_of(run: RunFolder) -> StoreAddress | None:
     """The store a run remembers, if it has one."""
     path = run / "store.json"
     if not path.exists():
@@ -29,11 +28,11 @@ def store_of(run: Path) -> StoreAddress | None:
         return StoreAddress(**json.loads(path.read_text()))
     except (ValueError, TypeError) as cause:
         raise RunError(
-            f"{path} names no store ({cause}); fill one: evenplace index store {run} URI"
+            f"{path} names no store ({cause}); fill one: evenplace index store {run.path} URI"
         ) from cause
 
 
-def fill_store(run: Path, uri: str | None = None) -> StoreAddress | None:
+def fill_store(run: RunFolder, uri: str | None = None) -> StoreAddress | None:
     """Put the newest generation into the run's store, or into the one at `uri` from now on.
 
     Nothing happens where a run has none.  Where another network ranks, its descriptors are asked.
@@ -44,13 +43,13 @@ def fill_store(run: Path, uri: str | None = None) -> StoreAddress | None:
         known = StoreAddress(uri, name)
     if known is None:
         return None
-    MilvusStore.fill(open_index(run_indexes(run)[0]), known.uri, known.name)
+    MilvusStore.fill(open_index(run.indexes[0]), known.uri, known.name)
     with whole_file(run / "store.json", RunError) as draft:
         draft.write_text(json.dumps(asdict(known)))
     return known
 
 
-def open_store(run: Path, index: Index) -> MilvusStore | None:
+def open_store(run: RunFolder, index: Index) -> MilvusStore | None:
     """The run's store for this generation of the index that ranks; None where it has no store."""
     known = store_of(run)
     return None if known is None else MilvusStore(index, known.uri, known.name)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
-from evenplace.run.run import open_engine
+from evenplace.run.run import Run
 from evenplace.serve.snapshot import Snapshot
 
 log = logging.getLogger("evenplace.serve")
@@ -91,9 +91,12 @@ class Library:
 
     def _load(self) -> Snapshot:
         version = self._version()
-        engine = open_engine(self._run, min_precision=self._min_precision)
+        engine = Run.open(self._run).search(min_precision=self._min_precision)
         if engine.describer is None:
-            raise RunError(f"{self._run} has no model to describe photos with; train it first")
+            raise RunError(
+                f"{self._run} was made of descriptors and has no network for photos, which a "
+                "service needs; index the database with one: evenplace index RUN --method NAME"
+            )
         if self._version() != version:
             raise IndexFileError(
                 f"{self._run / 'index'} changed while it was opened; wait a moment"

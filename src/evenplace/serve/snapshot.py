@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evenplace.photos.geodesy import to_degrees
 from evenplace.retrieval import Search
+from evenplace.retrieval.answer_json import degrees
 from evenplace.serve.schema import Tier
 
 Floats = NDArray[np.float64]
@@ -89,17 +89,6 @@ class Snapshot:
             shown = shown & (self.engine.index.places.tiers == _TIERS.index(tier))
         places = np.flatnonzero(shown)
         return places[np.argsort(-self.sizes[places], kind="stable")]
-
-
-def degrees(positions: Floats, zones: ArrayLike) -> Floats:
-    """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
-    globe = np.full(positions.shape, np.nan)
-    zones = np.broadcast_to(np.asarray(zones), positions.shape[:-1])
-    for zone in np.unique(zones[zones != 0]).tolist():
-        here = zones == zone
-        east, north = positions[here].T
-        globe[here] = np.stack(to_degrees(east, north, zone), axis=1)
-    return globe
 
 
 def _pack(values: NDArray[Any], dtype: str) -> str:

@@ -3,84 +3,23 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Answer as Found
+from evenplace.retrieval.answer_json import answer_json, spots_json
 from evenplace.serve import schema
 from evenplace.serve.settings import Settings
-from evenplace.serve.snapshot import Snapshot, degrees
-
-_DAYLIGHT = "take it again in daylight, level, from across the street, with whole facades in view"
-_THIN = 10  # photos below which a place is too thin to recognise from every side
+from evenplace.serve.snapshot import Snapshot
 
 
 def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
     """One answer of the engine."""
-    known = snapshot.engine.index
-    rows = [hit.row for hit in found.hits]
-    zones = known.photos.zone[rows[:1] + rows].tolist()  # the position is around the first hit
-    zones += known.places.zones[[guess.place for guess in found.places]].tolist()
-    # One conversion to degrees for all positions: each call costs as much as a hundred numbers.
-    where = [(found.position.east, found.position.north)] if found.hits else []
-    where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
-    spots = iter(_spots(where, zones))
-    return schema.Answer(
-        abstains=found.abstains,
-        reason=found.reason,
-        remedy=what_would_help(found) if found.abstains else "",
-        confidence=round(float(found.confidence), 4),
-        calibrated=snapshot.engine.calibration is not None,
-        position=_position(found, zones[0], next(spots)) if found.hits else None,
-        hits=[
-            schema.Hit(
-                **next(spots),
-                photo=snapshot.photo_id(hit.row),
-                similarity=round(float(hit.similarity), 4),
-                distance=round(float(hit.distance), 5),
-                place=hit.place,
-                tier=snapshot.tier(hit.place),
-                heading=_heading(snapshot.headings[hit.row]),
-            )
-            for hit in found.hits
-        ],
-        places=[
-            schema.PlaceGuess(
-                **next(spots),
-                place=guess.place,
-                posterior=min(1.0, round(float(guess.posterior), 6)),
-                photos=guess.photos,
-                tier=snapshot.tier(guess.place),
-            )
-            for guess in found.places
-        ],
-        elapsed_ms={stage: round(ms, 2) for stage, ms in found.elapsed_ms.items()},
-    )
-
-
-def _position(found: Found, zone: int, spot: dict[str, Any]) -> schema.Position:
-    ellipse = found.position.ellipse
-    return schema.Position(
-        **spot,
-        zone=zone,
-        ellipse=schema.Ellipse(
-            major=round(ellipse.major, 2),
-            minor=round(ellipse.minor, 2),
-            bearing=round(ellipse.bearing, 1),
-        ),
-    )
-
-
-def what_would_help(found: Found) -> str:
-    """Advice that fits what was found: a thin place wants photos, a rich one a better query."""
-    if not found.places:
-        return _DAYLIGHT
-    photos = found.places[0].photos
-    if photos < _THIN:
-        number = "one photo" if photos == 1 else f"{photos} photos"
-        return f"{_DAYLIGHT}; the likeliest place has only {number}, and more of it would help"
-    return f"{_DAYLIGHT}; or add photos of that street to the database"
+    plain = answer_json(snapshot.engine.index, found, snapshot.version)
+    for hit in plain["hits"]:
+        del hit["path"]
+    return schema.Answer(**plain)
 
 
 def say_places(snapshot: Snapshot, places: NDArray[np.int64]) -> list[schema.Place]:
@@ -93,11 +32,11 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
     index = snapshot.engine.index
     rows = snapshot.rows_of(place)[offset : offset + limit]
     photos, zone = index.photos[rows], index.places.zones[place]
-    spots = _spots(photos.positions, photos.zone)
+    spots = spots_json(photos.positions, photos.zone)
     return schema.PlaceDetail(
         **_place_fields(snapshot, np.array([place]))[0],
         index=snapshot.version,
-        outline=[schema.Spot(**spot) for spot in _spots(snapshot.outlines[place], zone)],
+        outline=[schema.Spot(**spot) for spot in spots_json(snapshot.outlines[place], zone)],
         pictures=[
             schema.PlacePhoto(
                 **spot,
@@ -114,7 +53,7 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
 
 def _place_fields(snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
     known = snapshot.engine.index.places
-    spots = _spots(known.centres[places], known.zones[places])
+    spots = spots_json(known.centres[places], known.zones[places])
     return [
         spot
         | {
@@ -151,23 +90,6 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         photo_bytes=settings.limits.photo_bytes,
         photo_pixels=settings.limits.photo_pixels,
     )
-
-
-def _spots(positions: ArrayLike, zones: ArrayLike) -> list[dict[str, Any]]:
-    """Positions in metres, and in degrees where there is a globe: (n, 2)."""
-    metres = np.asarray(positions, np.float64).reshape(-1, 2)
-    globe = degrees(metres, zones).round(7).tolist()
-    return [
-        {"east": east, "north": north}
-        | {"latitude": _known(latitude), "longitude": _known(longitude)}
-        for (east, north), (latitude, longitude) in zip(
-            metres.round(2).tolist(), globe, strict=True
-        )
-    ]
-
-
-def _known(degree: float) -> float | None:
-    return None if np.isnan(degree) else degree
 
 
 def _heading(heading: np.float32) -> float | None:

@@ -11,7 +11,7 @@ from evenplace.evaluation import Truth
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.splits import split_by_position
-from evenplace.run.run import Announce
+from evenplace.training.loop import Announce
 
 HEADINGS = {"timisoara": 45.0}  # there, position alone does not say which building is seen
 QUERY_SHARE = 0.3

@@ -23,17 +23,11 @@ from evenplace.evaluation import Scores, evaluate, join_scores
 from evenplace.evaluation.scores import VERSION
 from evenplace.networks.network import build_network
 from evenplace.retrieval.rerank import build_reranker
-from evenplace.run.run import (
-    Announce,
-    index_run,
-    open_engine,
-    run_scores,
-    train_run,
-    write_scores,
-)
+from evenplace.run.run import Run, write_scores
 from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
 from evenplace.training.cache import ViewSettings, cache_trunk
+from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
 
 ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision")
@@ -104,7 +98,7 @@ def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -
     """Train once, whatever is asked of it afterwards."""
     run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.trained_on)}"
     if not (run / "trained.txt").exists():
-        train_run(run, split.train, recipe, cache_folder=out / "cache", announce=announce)
+        Run(run).train(split.train, recipe=recipe, cache_folder=out / "cache", announce=announce)
         (run / "trained.txt").write_text(split.trained_on)
     return run
 
@@ -114,7 +108,7 @@ def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> Non
     mark = run / "indexed.txt"
     if not mark.exists() or mark.read_text() != split.searched_in:
         mark.unlink(missing_ok=True)
-        index_run(run, split.database, cache_folder=out / "cache", announce=announce)
+        Run(run).index(split.database, cache_folder=out / "cache", announce=announce)
         mark.write_text(split.searched_in)
 
 
@@ -124,11 +118,10 @@ def _ask(
     key = _digest(run.name, dict(system.search), split.digest, VERSION, timed)
     folder = out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
     if (folder / "scores.json").exists():
-        return replace(run_scores(run, folder), name=system.name)
+        return replace(Run(run).scores(folder), name=system.name)
     _index(run, split, out, announce)
     found = evaluate(
-        open_engine(
-            run,
+        Run(run).search(
             radius=split.truth.radius,
             heading=split.truth.heading,
             **_engine_settings(system.search),

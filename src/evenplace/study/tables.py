@@ -14,8 +14,7 @@ from evenplace.evaluation.abstention import deliver
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
-from evenplace.retrieval.calibration import Rehearsal
-from evenplace.run.folder import run_recipe
+from evenplace.run.run import Run
 from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome
 
@@ -187,14 +186,8 @@ def _near_misses(one: Outcome) -> str:
 
 def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
     """Which queries an engine with `min_precision` answers; None without a calibration."""
-    if not (run / "calibration.json").exists():
-        return None
-    rehearsed = Rehearsal.read(run / "calibration.json")
-    spec = run_recipe(run).search
-    if not rehearsed.fits(spec.rerank, spec.confidence):
-        return None
-    learned = rehearsed.calibrate(part.truth.radius, part.truth.heading)
-    return part.predictions.confidence >= learned.threshold(wanted)
+    learned = Run(run).calibration(part.truth.radius, part.truth.heading)
+    return None if learned is None else part.predictions.confidence >= learned.threshold(wanted)
 
 
 TABLES: dict[str, Table] = {

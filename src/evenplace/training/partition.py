@@ -1,6 +1,6 @@
 """A recipe's [places] → the map cut into places."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -31,6 +31,13 @@ def cut_places(spec: PlacesSpec, photos: Photos) -> Places:
         coarse = (KdTree(spec.max_photos), Quadtree(spec.max_photos), Grid(spec.cell))
         return Intersection(coarse, spec.min_photos).partition(photos)
     return _grid(spec).partition(photos)
+
+
+def spec_of(places: Places) -> PlacesSpec:
+    """The [places] of a recipe for places that were cut without one."""
+    about = {"rule": places.rule.name, **places.rule.settings()}
+    known = [one.name for one in fields(PlacesSpec) if about.get(one.name) is not None]
+    return PlacesSpec(**{name: type(getattr(PlacesSpec, name))(about[name]) for name in known})
 
 
 def _grid(spec: PlacesSpec) -> Grid:

@@ -42,11 +42,19 @@ def recognises(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES if path.is_file() else (path / INDEX).is_file()
 
 
-def read(path: Path, pattern: str | None = None, zone: int | None = None, **names: str) -> Photos:
+def read(
+    path: Path,
+    pattern: str | None = None,
+    zone: int | None = None,
+    *,
+    files: bool = True,
+    **names: str,
+) -> Photos:
     """Read a table; `names` says which of its columns is path, east, north, latitude, ….
 
     Paths in the table are relative to it, or to `images/` beside it.  A row is skipped, with the
-    reason, when its file is not there or its position is none.
+    reason, when its file is not there or its position is none.  files: False where nobody will
+    open them, as with descriptors that others computed; paths then stay as the table has them.
     """
     file = path / INDEX if path.is_dir() else path
     check_exists(file)
@@ -59,7 +67,8 @@ def read(path: Path, pattern: str | None = None, zone: int | None = None, **name
         columns["time"] = times(table.column(found["time"]))
     reasons: dict[int, str] = {}
     if "path" in found:
-        columns["path"], reasons = _files(table.column(found["path"]), file, pattern)
+        named = table.column(found["path"])
+        columns["path"], reasons = _files(named, file, pattern) if files else (named, {})
     others = set(table.column_names) - set(found.values()) - set(columns)
     for name in [one for one in table.column_names if one in others]:
         columns[name] = table.column(name).combine_chunks()

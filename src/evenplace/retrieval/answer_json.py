@@ -1,0 +1,132 @@
+"""An answer as plain data: what the service says and what `evenplace locate --json` prints.
+
+Positions are metres (UTM east and north, with the zone) and degrees, where the database is tied
+to the globe.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenplace.photos.geodesy import to_degrees
+from evenplace.places.tiers import TIERS
+from evenplace.retrieval.hits import Answer
+from evenplace.retrieval.index import Index
+from evenplace.retrieval.manifest import NAME
+
+_DAYLIGHT = "take it again in daylight, level, from across the street, with whole facades in view"
+_THIN = 10  # photos below which a place is too thin to recognise from every side
+
+
+def index_name(index: Index) -> str:
+    """A short name of the generation that answers; its photos are called by it.  8 hex digits."""
+    return hashlib.blake2b((index.folder / NAME).read_bytes(), digest_size=4).hexdigest()
+
+
+def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
+    """One answer, as lists and numbers.  name: of the index, in the names of its photos.
+
+    A hit's `path` is for whoever holds the database; the service keeps it to itself.
+    """
+    # One conversion to degrees for all positions: each call costs as much as a hundred numbers.
+    where = [(found.position.east, found.position.north)] if found.hits else []
+    where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
+    rows = [hit.row for hit in found.hits]
+    zones = index.photos.zone[rows[:1] + rows].tolist()  # the position is around the first hit
+    zones += index.places.zones[[guess.place for guess in found.places]].tolist()
+    spots = iter(spots_json(where, zones))
+    return {
+        "kind": "answer",
+        "abstains": found.abstains,
+        "reason": found.reason,
+        "remedy": what_would_help(found) if found.abstains else "",
+        "confidence": round(float(found.confidence), 4),
+        "calibrated": found.calibrated,
+        "position": _position(found, zones[0], next(spots)) if found.hits else None,
+        "hits": [
+            next(spots)
+            | {
+                "photo": f"{name}-{hit.row}",
+                "path": hit.path,
+                "similarity": round(float(hit.similarity), 4),
+                "distance": round(float(hit.distance), 5),
+                "place": hit.place,
+                "tier": tier_name(index, hit.place),
+                "heading": _heading(index, hit.row),
+            }
+            for hit in found.hits
+        ],
+        "places": [
+            next(spots)
+            | {
+                "place": guess.place,
+                "posterior": min(1.0, round(float(guess.posterior), 6)),
+                "photos": guess.photos,
+                "tier": guess.tier,
+            }
+            for guess in found.places
+        ],
+        "elapsed_ms": {stage: round(ms, 2) for stage, ms in found.elapsed_ms.items()},
+    }
+
+
+def what_would_help(found: Answer) -> str:
+    """Advice that fits what was found: a thin place wants photos, a rich one a better query."""
+    if not found.places:
+        return _DAYLIGHT
+    photos = found.places[0].photos
+    if photos < _THIN:
+        number = "one photo" if photos == 1 else f"{photos} photos"
+        return f"{_DAYLIGHT}; the likeliest place has only {number}, and more of it would help"
+    return f"{_DAYLIGHT}; or add photos of that street to the database"
+
+
+def spots_json(positions: ArrayLike, zones: ArrayLike) -> list[dict[str, Any]]:
+    """Positions in metres, and in degrees where there is a globe: (n, 2)."""
+    metres = np.asarray(positions, np.float64).reshape(-1, 2)
+    globe = degrees(metres, zones).round(7).tolist()
+    return [
+        {"east": east, "north": north}
+        | {"latitude": _known(latitude), "longitude": _known(longitude)}
+        for (east, north), (latitude, longitude) in zip(
+            metres.round(2).tolist(), globe, strict=True
+        )
+    ]
+
+
+def degrees(positions: NDArray[np.float64], zones: ArrayLike) -> NDArray[np.float64]:
+    """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
+    globe = np.full(positions.shape, np.nan)
+    zones = np.broadcast_to(np.asarray(zones), positions.shape[:-1])
+    for zone in np.unique(zones[zones != 0]).tolist():
+        here = zones == zone
+        east, north = positions[here].T
+        globe[here] = np.stack(to_degrees(east, north, zone), axis=1)
+    return globe
+
+
+def _known(degree: float) -> float | None:
+    return None if np.isnan(degree) else degree
+
+
+def tier_name(index: Index, place: int) -> str:
+    """The name of a place's tier; `none` outside every place."""
+    known = index.places.tiers
+    return TIERS[known[place]] if 0 <= place < len(known) else "none"
+
+
+def _position(found: Answer, zone: int, spot: dict[str, Any]) -> dict[str, Any]:
+    shape = found.position.ellipse
+    ellipse = {
+        "major": round(shape.major, 2),
+        "minor": round(shape.minor, 2),
+        "bearing": round(shape.bearing, 1),
+    }
+    return spot | {"zone": zone, "ellipse": ellipse}
+
+
+def _heading(index: Index, row: int) -> float | None:
+    heading = float(index.photos.heading[row])
+    return round(heading, 1) if np.isfinite(heading) else None

@@ -1,0 +1,181 @@
+"""A database → the indexes of a run: by its own networks, by somebody else's, from a file."""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evenplace.describe.describer import Described, Describer
+from evenplace.describe.parts import Parts
+from evenplace.errors import SettingError
+from evenplace.networks.checkpoints import save_checkpoint
+from evenplace.networks.fingerprint import fingerprint
+from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.network import NetworkSpec
+from evenplace.photos.table import Photos, Skipped
+from evenplace.places import Grid, Places
+from evenplace.retrieval import Index, add_photos, open_index, replace_photos
+from evenplace.retrieval.build import index_described, photos_of
+from evenplace.retrieval.means import mean_prototypes
+from evenplace.retrieval.rerank import spectra_for
+from evenplace.run.checksums import sealing
+from evenplace.run.folder import NO_NETWORK, RunFolder
+from evenplace.run.tail import lay_out
+from evenplace.training.cache import describe_cached, holds_trunk
+from evenplace.training.distributed import join_ranks
+from evenplace.training.loop import Announce
+from evenplace.training.partition import spec_of
+from evenplace.training.progress import claim_foreign
+from evenplace.training.recipe import Recipe, TrainingSpec
+
+
+def index_database(
+    run: RunFolder,
+    database: Photos,
+    *,
+    cache_folder: Path | None = None,
+    announce: Announce | None = None,
+    keep: str | int | None = None,
+) -> Index:
+    """Describe a database with the run's networks and lay it out in run/index.
+
+    Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
+    Of several processes each describes its share, and the first lays them out.  Photos it was
+    trained on are not read again where training kept the trunk's output of them.  Where another
+    network ranks, it describes them too, for run/ranking.  keep: as in `index_descriptors`.
+    """
+    ranks = join_ranks(run.how.get("device", "auto"))
+    paired, progress = bool(run.second), announce("describing the database") if announce else None
+    if paired and ranks.first:
+        run.choose_describer()
+    ranks.wait()
+    if not paired and cache_folder is None:
+        cache_folder = _own_cache(run, database)
+    described: Described | Parts
+    if paired or cache_folder is None:
+        described = run.open_describer(local=ranks.local).parts(
+            database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
+            progress=progress,
+        )  # fmt: skip
+        ranks.wait()
+    elif ranks.first:
+        described = describe_cached(run.network, database.paths, cache_folder, progress)
+    if ranks.first:
+        _lay_out(run, database, described, keep)
+        shutil.rmtree(run / "descriptors", ignore_errors=True)
+    ranks.wait()
+    return open_index(run / "index")
+
+
+def _own_cache(run: RunFolder, database: Photos) -> Path | None:
+    """Where training kept the trunk's output of all these photos, if it did."""
+    cache = run / "cache"
+    return cache if holds_trunk(run.network, database.paths, cache) else None
+
+
+def _lay_out(
+    run: RunFolder, database: Photos, described: Described | Parts, keep: str | int | None
+) -> None:
+    """Write run/ranking, where another network ranks, and then run/index, which others watch."""
+    places, spectra = run.places, spectra_for(run.recipe.search.rerank)
+    readable, (own, *other) = photos_of(described, database), described.split()
+    for descriptors in other:
+        index_described(
+            run.describer, descriptors, readable, places, run / "ranking",
+            spectra=spectra, keep=keep,
+        )  # fmt: skip
+    raw = run.recipe.search.prototypes == "raw"
+    spectra = () if other else spectra
+    index_described(
+        run.network, own, readable, places, run / "index", raw=raw, spectra=spectra, keep=keep
+    )
+
+
+def index_by_method(
+    run: RunFolder,
+    database: Photos,
+    method: str,
+    weights: str,
+    *,
+    cell: float,
+    announce: Announce | None = None,
+    keep: str | int | None = None,
+    **changes: Any,
+) -> Index:
+    """Make a run of somebody else's weights: no training, places and prototypes from the database.
+
+    weights: "official", "imagenet", or the path of a file its authors published.  changes: the
+    network that file is of, where it is not the method's first: backbone=, dim=, image_size=.
+    """
+    if METHODS.find(method).describer:
+        raise SettingError(
+            f"{method} is two networks, and nobody published its classifier's places; train it: "
+            f"evenplace train PHOTOS --method {method} --run {run.path}"
+        )
+    network = build_model(method, weights=weights, **changes)
+    progress = announce("describing the database") if announce else None
+    described = Describer(network, **run.how).describe(database.paths, progress=progress)
+    photos = photos_of(described, database)
+    places = Grid(cell).partition(photos)
+    prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
+    network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
+    network.classifiers.set_prototypes(torch.from_numpy(prototypes))
+    recipe = untrained(method, network.spec, places)
+    begin_untrained(run, recipe, places)
+    with sealing(run.path, "model.safetensors", "places.parquet"):
+        save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
+    return lay_out(
+        described.descriptors, photos, places, run / "index", model=fingerprint(network), keep=keep
+    )
+
+
+def index_given(
+    run: RunFolder,
+    descriptors: Any,
+    photos: Photos,
+    places: Places,
+    keep: str | int | None = None,
+) -> Index:
+    """Make a run of descriptors that others computed: (N, D) unit, in the order of the photos."""
+    network = replace(NO_NETWORK, dim=int(descriptors.shape[1]))
+    begin_untrained(run, untrained("descriptors", network, places), places)
+    return lay_out(descriptors, photos, places, run / "index", keep=keep)
+
+
+def begin_untrained(run: RunFolder, recipe: Recipe, places: Places) -> None:
+    """Write recipe and places; what was tuned for other descriptors is gone."""
+    claim_foreign(run.path, recipe, places)
+    with sealing(run.path, "calibration.json", "fused.json"):
+        for name in ("calibration.json", "fused.json"):
+            (run / name).unlink(missing_ok=True)
+
+
+def untrained(name: str, network: NetworkSpec, places: Places) -> Recipe:
+    """The recipe of a run in which nothing is trained."""
+    nothing = TrainingSpec(epochs=0)
+    return Recipe(name, network=network, places=spec_of(places), training=nothing)
+
+
+@dataclass(frozen=True)
+class Grown:
+    """An index after photos were added, and those that could not be read."""
+
+    index: Index
+    skipped: tuple[Skipped, ...]
+
+
+def add_to_indexes(
+    run: RunFolder, photos: Photos, *, anew: bool = False, announce: Announce | None = None
+) -> Grown:
+    """Describe photos with the run's networks and add them to its indexes, or put them in anew."""
+    describer = run.open_describer()
+    progress = announce("describing the photos") if announce else None
+    described = describer.describe(photos.paths, progress=progress)
+    update, readable = replace_photos if anew else add_photos, photos[described.rows]
+    own, *other = described.split()
+    if other:
+        update(run / "ranking", other[0], readable, model=describer.fingerprints[1])
+    grown = update(run / "index", own, readable, model=describer.fingerprints[0])
+    return Grown(grown, photos.skipped + described.skipped)

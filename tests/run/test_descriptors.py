@@ -1,0 +1,142 @@
+"""Descriptors that others computed are a run: indexed, tuned, asked, and no file is opened."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+import evenplace as ep
+from evenplace.cli import app
+from evenplace.errors import RunError, SettingError
+from evenplace.photos.read import read_rows
+from evenplace.run.folds import stored_folds
+from tests.drawn import photos_at
+
+
+def say(*words: object, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if code:
+        return str(done.exception)
+    assert done.exit_code == 0, done.output + str(done.exception)
+    return done.output
+
+
+def seen(spots: NDArray[np.float64], seed: int, noise: float = 0.05) -> NDArray[np.float32]:
+    """What a good network would say: nearby spots look alike, in every direction of 32."""
+    waves = np.random.default_rng(0)
+    angles = spots @ waves.normal(0, 0.04, (2, 32)) + waves.uniform(0, 6, 32)
+    looks = np.cos(angles) + np.random.default_rng(seed).normal(0, noise, angles.shape)
+    return np.asarray(looks / np.linalg.norm(looks, axis=1, keepdims=True), np.float32)
+
+
+SPOTS = np.random.default_rng(1).uniform(0, 300, (400, 2))
+ASKED = np.random.default_rng(2).uniform(20, 280, (40, 2))
+
+
+def table(path: Path, spots: NDArray[np.float64]) -> Path:
+    photos = photos_at(spots)
+    rows = [
+        f"{name},{east:.3f},{north:.3f},34"
+        for name, (east, north) in zip(photos.paths, photos.positions, strict=True)
+    ]
+    path.write_text("\n".join(["path,east,north,zone", *rows]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables and descriptors; the photos they are of are on another machine."""
+    home = tmp_path_factory.mktemp("foreign")
+    table(home / "database.csv", SPOTS)
+    table(home / "queries.csv", ASKED)
+    np.save(home / "database.npy", seen(SPOTS, 3))
+    np.save(home / "queries.npy", seen(ASKED, 4))
+    np.save(home / "one.npy", seen(ASKED, 4)[0])
+    run = home / "run"
+    words = ("--database", home / "database.csv", "--descriptors", home / "database.npy")
+    assert f"next: evenplace tune {run}" in say("index", run, *words).replace("\n", " ")
+    return home
+
+
+def test_the_verbs_take_them_one_after_the_other(folder: Path) -> None:
+    run = folder / "run"
+    asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    assert "descriptors" in say("evaluate", run, *asked)
+    plain = ep.Run.open(run).scores().recall[1]
+    assert "calibrated on 400 answers" in say("tune", run)
+    said = say("evaluate", run, *asked, "--min-precision", 0.8)
+    assert "asked for 80 % right over all answers given" in said
+    tuned = ep.Run.open(run).scores()
+    assert tuned.recall[1] >= plain - 2.5  # one query of 40
+    assert tuned.recall[1] > 80
+    answer = json.loads(say("locate", run, "--descriptor", folder / "one.npy", "--json"))
+    assert answer["calibrated"]
+    assert abs(answer["hits"][0]["east"] - 500_000 - ASKED[0, 0]) < 25
+    assert answer["hits"][0]["path"].startswith("photo-")
+    recipe = ep.Run.open(run).recipe
+    assert (recipe.search.rerank, recipe.search.folds) == ("fused", 3)
+    say("report", run)
+
+
+def test_what_needs_a_network_says_so(folder: Path, tmp_path: Path) -> None:
+    run = folder / "run"
+    photo = tmp_path / "a.jpg"
+    photo.write_bytes(b"")
+    assert "no network for photos" in say("locate", run, photo, code=2)
+    with pytest.raises(RunError, match="no network for photos"):
+        ep.Run(run).add(photos_at(SPOTS))
+    pytest.importorskip("fastapi")
+    from evenplace.serve.library import Library
+
+    with pytest.raises(RunError, match="no network for photos, which a service needs"):
+        Library(run)
+    assert "a photo or --descriptor" in say("locate", run, code=2)
+
+
+def test_python_makes_the_same_run(folder: Path, tmp_path: Path) -> None:
+    photos = read_rows(folder / "database.csv")
+    places = ep.Grid(cell=20).partition(photos)
+    run = ep.from_descriptors(seen(SPOTS, 3), photos, places, run=tmp_path / "run")
+    say("tune", folder / "run")
+    for name in ("calibration.json", "fused.json", "recipe.toml"):
+        assert (run.folder / name).read_bytes() == (folder / "run" / name).read_bytes()
+    assert abs(run.locate(seen(ASKED, 4)[0]).position.east - 500_000 - ASKED[0, 0]) < 25
+
+
+def test_nobody_is_asked_about_what_his_fold_has_seen(folder: Path, tmp_path: Path) -> None:
+    index = ep.open_index(folder / "run" / "index")
+    folds = stored_folds(index, 3, 0, tmp_path)
+    assert sum(len(fold.queries) for fold in folds) == 400
+    for fold in folds:
+        asked = {tuple(spot) for spot in fold.queries.positions.tolist()}
+        assert not asked & {tuple(spot) for spot in fold.index.photos.positions.tolist()}
+        assert len(fold.queries) + len(fold.index) == 400
+        np.testing.assert_allclose(  # prototypes are of the others alone
+            fold.index.prototypes[0],
+            _mean(fold.index.vectors(np.flatnonzero(fold.index.labels == 0))),
+            atol=2e-3,  # float16 rows
+        )
+
+
+def _mean(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    total = rows.sum(axis=0)
+    return np.asarray(total / np.linalg.norm(total), np.float32)
+
+
+def test_a_wish_that_is_no_share_is_refused_before_anything_runs(folder: Path) -> None:
+    run = folder / "run"
+    for words in (
+        ("locate", run, "--descriptor", folder / "one.npy"),
+        ("evaluate", run, "--queries", folder / "queries.csv"),
+    ):
+        assert "min_precision=2.0 must lie between" in say(*words, "--min-precision", 2, code=2)
+
+
+def test_two_networks_are_not_tuned(tmp_path: Path) -> None:
+    from evenplace.run.tune import tuned_recipe
+
+    with pytest.raises(SettingError, match="ranks by salad"):
+        tuned_recipe(ep.Recipe().changed(["search.describer=salad"]), trained=True)
