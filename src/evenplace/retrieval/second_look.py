@@ -48,7 +48,7 @@ _LEAST, _MOST = 8, 200  # inliers that may settle it
 class LookWeights:
     """What a rule's distance and matches count; at `settled` inliers nobody looks further.
 
-    The weights unless learned are those of two cities; settled 0 looks at all.
+    The weights unless learned are near those of one city, Timișoara; settled 0 looks at all.
     """
 
     scale: float = 0.5

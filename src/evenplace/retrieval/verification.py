@@ -2,7 +2,7 @@
 
 Points are matched where each is the other's nearest and clearly nearer than the next; a robust
 fit (MAGSAC, by OpenCV) keeps those that one camera movement explains.  A facade is flat, so a
-homography asks more than a fundamental matrix and says more: see benchmarks/results.
+homography asks more than a fundamental matrix, and takes half its time.
 
     K points of the query · L points of a candidate · M matches · D descriptor
 """
@@ -70,7 +70,7 @@ def mutual_matches(query: Floats, candidate: Floats, ratio: float = RATIO) -> tu
         return np.empty(0, np.int64), np.empty(0, np.int64)
     cosines = query @ candidate.T  # (K, L)
     nearest = cosines.argmax(axis=1)
-    back = np.ascontiguousarray(cosines.T).argmax(axis=1)  # contiguous: ten times as fast
+    back = np.ascontiguousarray(cosines.T).argmax(axis=1)  # along rows, not across
     mine = np.flatnonzero(back[nearest] == np.arange(len(query)))
     rows = cosines[mine]  # a copy
     here = np.arange(len(mine))
