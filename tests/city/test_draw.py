@@ -1,6 +1,8 @@
 """The whole town on disk: the same bytes again, names that tell the truth, nothing half-written."""
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -148,3 +150,15 @@ def test_nothing_is_left_when_drawing_stops_half_way(
     with pytest.raises(failure):
         draw_city(tmp_path / "t", photos=6, queries=2, size=32, workers=1, progress=stop)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_script_without_a_guard_may_draw(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import evenplace as ep\n"
+        "print(ep.draw_city('town', photos=130, queries=1, size=32, workers=2).photos)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("130\n", "")

@@ -53,3 +53,15 @@ def test_a_drawn_town_is_told_in_a_sentence(tmp_path: Path) -> None:
     done = run("city", str(tmp_path / "town"), "--photos", "2", "--queries", "1", "--size", "32")
     assert done.stdout.startswith(f"{tmp_path}/town: 2 photos in ".encode())
     assert b"CityReport" not in done.stdout
+
+
+def test_looking_at_photos_leaves_nothing_behind(tmp_path: Path) -> None:
+    photos = picture(tmp_path / "photos" / SFXL).parent
+    (tmp_path / "here").mkdir()
+    for words in (("photos", "check"), ("audit",)):
+        done = subprocess.run(
+            [sys.executable, "-m", "evenplace", *words, photos], cwd=tmp_path / "here",
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "wrote" not in done.stdout
+    assert list((tmp_path / "here").iterdir()) == []

@@ -279,6 +279,12 @@ def test_help_is_quick_and_lists_the_verbs() -> None:
         assert verb in done.stdout
 
 
+def test_the_version_is_said(evenplace: Command) -> None:
+    import evenplace as ep
+
+    assert evenplace("--version").out == f"evenplace {ep.__version__}\n"
+
+
 def test_help_does_not_load_torch() -> None:
     code = "import evenplace.cli, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

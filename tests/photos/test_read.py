@@ -198,6 +198,25 @@ def test_a_table_needs_no_files_and_its_columns_can_be_named(tmp_path: Path) -> 
         read_photos(tmp_path / "p.csv", east="X pos", north="Z")
 
 
+def test_a_latitude_beyond_a_pole_is_said(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "p.csv", ["lat", "lon"], [[52.2, 0.1], [100.5, 13.7], [85, 1]])
+    beyond, polar = read_photos(tmp_path / "p.csv").skipped
+    assert "latitude 100.5 is beyond a pole; is it the longitude?" in beyond.reason
+    assert "latitude 85 is beyond UTM" in polar.reason
+
+
+@pytest.mark.parametrize(("mark", "point"), [(";", ","), (";", "."), ("\t", "."), (",", ".")])
+def test_a_spreadsheet_of_any_country_is_read(mark: str, point: str, tmp_path: Path) -> None:
+    rows = [["name", "lat", "lon"], ["Stra\u00dfe.jpg", f"52{point}25", f"0{point}125"]]
+    for encoding in ("utf-8", "utf-8-sig", "latin-1"):
+        text = "\r\n".join(mark.join(row) for row in rows) + "\r\n"
+        (tmp_path / "p.csv").write_bytes(text.encode(encoding))
+        (tmp_path / "Stra\u00dfe.jpg").write_bytes(b"x")
+        photos = read_photos(tmp_path / "p.csv")
+        assert photos.column("latitude").tolist() == [52.25], encoding
+        assert Path(photos.paths[0]).name == "Stra\u00dfe.jpg"
+
+
 def test_a_table_without_positions_lists_its_columns(tmp_path: Path) -> None:
     drawn.table(tmp_path / "p.csv", ["file", "colour"], [["a", "red"]])
     with pytest.raises(PhotoError, match=r"no positions \(columns: file, colour\)"):

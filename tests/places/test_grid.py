@@ -184,6 +184,11 @@ def test_a_file_that_holds_no_places_is_refused(tmp_path: Path) -> None:
     photos_at([(1, 1)]).write(tmp_path / "photos.parquet")
     with pytest.raises(PlaceError, match="no file of places"):
         Places.read(tmp_path / "photos.parquet")
+    with pytest.raises(PlaceError, match="does not exist; check the path"):
+        Places.read(tmp_path / "places.parquet")
+    (tmp_path / "places.parquet").write_bytes((tmp_path / "photos.parquet").read_bytes()[:100])
+    with pytest.raises(PlaceError, match=r"is damaged.* put a copy back"):
+        Places.read(tmp_path / "places.parquet")
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60))

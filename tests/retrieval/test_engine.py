@@ -120,3 +120,8 @@ def test_a_database_of_another_city_is_refused(index: Index, tmp_path: Path) -> 
     with pytest.raises(IndexFileError, match="one city"):
         Search(other)
     assert (Search(other, exact=True).search(unit(1, 16, 1), 3).rows[0] >= 0).all()
+
+
+def test_asking_for_more_hits_than_there_are_photos_costs_no_memory(index: Index) -> None:
+    answer = Search(index).answers(unit(1, 16, 5), 10**15)[0]
+    assert 0 < len(answer.hits) <= len(index)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 
 from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
@@ -136,9 +138,26 @@ def _drawn(chunks: list[list[Job]], seed: int, size: int, workers: int) -> Itera
     # spawn, not fork: the caller may have threads (torch does), which a fork would freeze
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _start, (seed, size))
     try:
-        yield from pool.map(_draw_in_worker, chunks)
+        with _no_script():
+            drawn = pool.map(_draw_in_worker, chunks)
+        yield from drawn
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _no_script() -> Iterator[None]:
+    """Start workers without the caller's script, of which they need nothing.
+
+    They would run it again from its first line, and a script without a `__main__` guard would
+    draw again in each of them.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 _worker: list[Renderer] = []  # the one renderer of a worker process; empty in the caller's

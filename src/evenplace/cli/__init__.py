@@ -1,9 +1,11 @@
 """The command line: one verb a file.  Here they are joined, and errors become sentences."""
 
 import sys
+from typing import Annotated
 
 import typer
 
+import evenplace
 from evenplace.cli import (
     audit,
     city,
@@ -60,6 +62,22 @@ for verb in (
     demo.demo,
 ):
     app.command()(verb)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"evenplace {evenplace.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="which this is", callback=_say_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

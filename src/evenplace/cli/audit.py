@@ -14,7 +14,7 @@ def audit(
     cell: Annotated[float, typer.Option(help="side of a place in metres")] = 20.0,
     min_photos: Annotated[int, typer.Option(help="fewer photos make no place")] = 1,
     against: Annotated[str, typer.Option(help="partition to compare with, or none")] = "kd-tree",
-    out: Annotated[Path, typer.Option(help="the page to write")] = Path("audit.html"),
+    out: Annotated[Path | None, typer.Option(help="a page to write, as in audit.html")] = None,
     layout: Layout = None,
     city: City = None,
     zone: Zone = None,
@@ -37,5 +37,8 @@ def audit(
     if each:
         print_table(cities, each, "city by city, and together")
     console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
-    page = write_audit(found, out, title=f"How uneven is {title_of(path)}?")
+    if out is None:
+        console.print("with a map and pictures: --out audit.html", markup=False)
+        return
+    page = write_audit(found, out, title=f"How uneven are the photos of {title_of(path)}?")
     console.print(f"wrote {page}", markup=False, soft_wrap=True)

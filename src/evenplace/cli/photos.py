@@ -16,11 +16,13 @@ def check(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
-    sheet: Annotated[Path, typer.Option(help="sheet of thumbnails to write")] = Path("photos.jpg"),
+    sheet: Annotated[
+        Path | None, typer.Option(help="a sheet of thumbnails to write, as in sheet.jpg")
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="also check a named test")] = None,
     allow_partial: Annotated[bool, typer.Option(help="go on with other numbers")] = False,
 ) -> None:
-    """Read photos and say what was understood, with a few rows and a sheet of thumbnails."""
+    """Read photos and say what was understood, with a few rows, and thumbnails on request."""
     from evenplace.photos.check import check_photos
     from evenplace.photos.protocols import read_protocol
 
@@ -36,4 +38,5 @@ def check(
         print_table(("left out", "photos", "for example"), left_out)
     else:
         console.print("nothing was left out")
-    console.print(f"wrote {sheet}" if sheet.exists() else "no files to show", markup=False)
+    if sheet is not None:
+        console.print(f"wrote {sheet}" if sheet.exists() else "no files to show", markup=False)

@@ -87,10 +87,11 @@ def check_photos(
     name = layout or find_layout(Path(path))
     photos = read_photos(path, layout=name, **settings)
     unreadable: list[Skipped] = []
-    if sheet is not None and "path" in photos.table.column_names:
-        picture = contact_sheet(photos, unreadable)
-        with whole_file(sheet) as draft:
-            picture.save(draft)
+    if "path" in photos.table.column_names:
+        picture = contact_sheet(photos, unreadable)  # which tries a few, wanted or not
+        if sheet is not None:
+            with whole_file(sheet) as draft:
+                picture.save(draft)
     return Check(name, photos, tuple(unreadable))
 
 

@@ -65,8 +65,10 @@ def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:
     if "latitude" in columns:
         latitude = np.asarray(columns["latitude"], np.float64)
         beyond = (latitude < SOUTH) | (latitude > NORTH)
-        for row in np.flatnonzero(beyond & (np.abs(latitude) <= 90)).tolist():
+        for row in np.flatnonzero(beyond).tolist():
             told = f"its latitude {latitude[row]:g} is beyond UTM, which ends at -80 and 84"
+            if abs(latitude[row]) > 90:
+                told = f"its latitude {latitude[row]:g} is beyond a pole; is it the longitude?"
             why.setdefault(row, told)
 
 

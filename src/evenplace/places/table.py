@@ -265,8 +265,13 @@ class Places:
         try:
             table = pq.read_table(path)
             about = json.loads((table.schema.metadata or {})[METADATA])
-        except (OSError, pa.ArrowException, KeyError) as cause:
-            raise PlaceError(f"{path} is no file of places ({cause}); check the path") from cause
+        except FileNotFoundError as cause:
+            raise PlaceError(f"{path} does not exist; check the path") from cause
+        except (OSError, pa.ArrowException, KeyError, ValueError) as cause:
+            raise PlaceError(
+                f"{path} is damaged, or no file of places ({cause}); put a copy back, or write it "
+                "anew with train or index"
+            ) from cause
         if about["version"] != VERSION:
             raise PlaceError(
                 f"{path} is of version {about['version']} and this EvenPlace reads {VERSION}; "

@@ -166,7 +166,9 @@ def _uneven(counts: NDArray[np.int64]) -> list[str]:
 def title_of(path: str | Path) -> str:
     """What to call the photos of a path: a folder called `database` needs its parent."""
     folder = Path(path).absolute()
-    generic = folder.name in ("database", "queries", "images", "train", "test", "val", "query")
+    generic = folder.name in (
+        "database", "queries", "images", "photos", "train", "test", "val", "query",
+    )  # fmt: skip
     return f"{folder.parent.name}/{folder.name}" if generic else folder.name
 
 

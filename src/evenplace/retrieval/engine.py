@@ -186,7 +186,8 @@ class Search:
         self, descriptors: Floats, k: int = 5, *, pictures: Sequence[Picture] | None = None
     ) -> list[Answer]:
         """The same for queries that are already descriptors.  descriptors: (Q, D) unit."""
-        found = self.search(descriptors, k, pictures=pictures)
+        most = min(k, max(1, len(self.index)))  # whatever is asked for, memory is not taken by k
+        found = self.search(descriptors, most, pictures=pictures)
         return [
             explain(
                 self.index,

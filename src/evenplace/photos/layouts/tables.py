@@ -82,15 +82,35 @@ def load_table(file: Path, text: tuple[str, ...] = ()) -> pa.Table:
             return pq.read_table(file)
         if file.suffix.lower() in (".geojson", ".json"):
             return _geojson(file)
-        return pa_csv.read_csv(
-            file,
-            parse_options=pa_csv.ParseOptions(delimiter="\t" if file.suffix == ".tsv" else ","),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(text, pa.string()), strings_can_be_null=True
-            ),
-        )
+        return _csv(file, text)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as cause:
         raise PhotoError(f"{file} cannot be read as a table ({cause}); check its rows") from cause
+
+
+def _csv(file: Path, text: tuple[str, ...], encoding: str = "utf8") -> pa.Table:
+    """A table of text, whatever parts its columns; what is not UTF-8 is Western European."""
+    delimiter = _delimiter(file)
+    table = pa_csv.read_csv(
+        file,
+        read_options=pa_csv.ReadOptions(encoding=encoding),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(text, pa.string()),
+            strings_can_be_null=True,
+            decimal_point="," if delimiter == ";" else ".",  # 48.1 is read by `numbers` then
+        ),
+    )
+    if encoding == "utf8" and any(pa.types.is_binary(kind) for kind in table.schema.types):
+        return _csv(file, text, "cp1252")
+    return table
+
+
+def _delimiter(file: Path) -> str:
+    """What parts the names of the columns: spreadsheets of many countries write semicolons."""
+    with file.open("rb") as opened:
+        first = opened.readline(1 << 16)
+    marks = (",", ";", "\t") if file.suffix.lower() != ".tsv" else ("\t",)
+    return max(marks, key=lambda mark: first.count(mark.encode()))
 
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
