@@ -252,9 +252,10 @@ def judge(
     failed = sum(met.statuses[500] for met in (alone, beside, strangers))
     refused = sum(count for status, count in beside.statuses.items() if status not in (200, 503))
     ratio = beside.p99 / alone.p99 if alone.p99 else float("inf")
-    said = ", ".join(f"{status}: {count}" for status, count in sorted(strangers.statuses.items()))
+    said = ", ".join(f"{count} × {status}" for status, count in sorted(strangers.statuses.items()))
     checks = [
-        ("hostile requests, by status (0: cut off)", said, "", True),
+        ("hostile requests in that time, by status (0: cut off)",
+         f"{strangers.statuses.total()}: {said}", "", True),
         ("valid answers, alone and beside", f"{alone.statuses[200]}, {beside.statuses[200]}", "",
          beside.statuses[200] > 0),
         ("500", f"{failed}", "0", failed == 0),
