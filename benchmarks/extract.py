@@ -1,20 +1,23 @@
-"""JPEG files to descriptors: our loader beside the field's usual one, same weights, same photos.
+"""JPEG files to descriptors: the describer beside the usual loader, same weights, same photos.
 
-    python benchmarks/extract.py [--photos 192] [--rounds 3] [--check]
+    python -m benchmarks.extract [--photos 192] [--rounds 3] [--check]
 
 Photos are drawn once as JPEGs of 1280 x 960, a phone's and street-level services' order of size,
 and of 640 x 480, Pitts30k's.  The usual loader opens each file with PIL, resizes it by
 torchvision's transform and collates batches in a DataLoader; it is timed with the number of
 workers that serves it best (0, 1 or 2).  The network is EfficientNet-Lite0 with GeM, 224 px, the
-same weights in both; each runs it as it would: ours folds batch norm of the frozen blocks into
-their convolutions, the usual one does not.  A second row gives the usual loader our folded
-network, so that what the loader alone is worth can be read off.  Rounds alternate; medians.
-Writes benchmarks/results/extract.md; with --check, exits 1 unless ours is 1.5 times as fast on
-both sizes.
+same weights in all.  "ours" is the default on a CPU: onnxruntime, each core taking its own photos
+from file to descriptor.  "ours, in torch" is what the project did before: photos decoded on
+threads ahead of a folded network that has all cores.  Another row gives the usual loader that
+folded network, so that what the loader alone is worth can be read off.  Rounds alternate;
+medians, by the clock and by processor time, which other work on the machine changes less.
+Writes benchmarks/results/extract.md; with --check, exits 1 unless ours is 3 times as fast as the
+usual loader and 1.8 times as fast as torch, on both sizes.
 """
 
 import argparse
 import datetime
+import os
 import resource
 import statistics
 import sys
@@ -31,13 +34,14 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from evenplace.describe.describer import Describer
+from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
 from evenplace.networks.timm_bridge import import_timm
 
 RESULTS = Path(__file__).parent / "results" / "extract.md"
 SIZES = ((1280, 960), (640, 480))
 WORKERS = (0, 1, 2)
-CLAIM = 1.5
+USUAL, BEFORE = 3.0, 1.8  # times as fast as the usual loader, and as we were in torch
 
 
 class UsualDataset(Dataset[Tensor]):
@@ -111,8 +115,8 @@ def draw(folder: Path, count: int, size: tuple[int, int]) -> list[str]:
     return paths
 
 
-def ours(network: PlaceNetwork, paths: list[str]) -> None:
-    assert len(Describer(network).describe(paths).rows) == len(paths)
+def ours(describer: Describer, paths: list[str]) -> None:
+    assert len(describer.describe(paths).rows) == len(paths)
 
 
 def usual(network: nn.Module, whole: PlaceNetwork, paths: list[str], workers: int) -> None:
@@ -134,20 +138,24 @@ def _processor() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def compare(paths: list[str], rounds: int) -> dict[str, tuple[float, float]]:
+def compare(weights: Path, paths: list[str], rounds: int) -> dict[str, tuple[float, float]]:
     """Photos a second, and photos a processor second; medians of alternating rounds."""
-    network = build_network(NetworkSpec()).eval()
+    network = load_checkpoint(weights).network
+    default = Describer(weights, engine="onnxruntime", expected=len(paths))
+    before = Describer(weights, engine="torch")
     plain, folded = Plain(network).eval(), Folded(network).eval()
     few = paths[: len(paths) // 4]
     best = min(WORKERS, key=lambda n: seconds(lambda: usual(plain, network, few, n)))
     ways: dict[str, Callable[[], None]] = {
-        "ours": lambda: ours(network, paths),
+        "ours": lambda: ours(default, paths),
+        "ours, in torch": lambda: ours(before, paths),
         f"PIL + torchvision + DataLoader ({best} workers)": lambda: usual(
             plain, network, paths, best
         ),
         "the same with our folded network": lambda: usual(folded, network, paths, best),
     }
-    ours(network, few)
+    for describer in (default, before):
+        ours(describer, few)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
@@ -171,10 +179,13 @@ def main() -> int:
     lines += ["|---|---|---|---|---|---|"]
     reached = []
     with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder) / "model.safetensors"
+        save_checkpoint(weights, build_network(NetworkSpec()), {})
         for size in SIZES:
-            rates = compare(draw(Path(folder), wanted.photos, size), wanted.rounds)
+            rates = compare(weights, draw(Path(folder), wanted.photos, size), wanted.rounds)
             mine, own = rates["ours"]
-            reached.append(mine / list(rates.values())[1][0])
+            torchs, usuals = (rate for rate, _ in list(rates.values())[1:3])
+            reached += [mine / torchs >= BEFORE, mine / usuals >= USUAL]
             for name, (rate, used) in rates.items():
                 gain, less = ("", "") if name == "ours" else (mine / rate, own / used)
                 gain, less = (f"{one:.2f}" if one else "" for one in (gain, less))
@@ -183,11 +194,12 @@ def main() -> int:
                     f"{used:.1f} | {less} |"
                 )
     head = f"`python {' '.join(sys.argv)}`, {datetime.date.today()}, seed 0, "
-    head += f"{torch.get_num_threads()} threads, torch {torch.__version__}."
+    head += f"{torch.get_num_threads()} threads, torch {torch.__version__}, load average "
+    head += f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores."
     text = "\n".join(["# Extraction", "", head, "", *lines]) + "\n"
     print(text)
     RESULTS.write_text(text)
-    return int(wanted.check and min(reached) < CLAIM)
+    return int(wanted.check and not all(reached))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def test_parts_of_two_ranks_are_the_whole_and_are_made_once(
     paths = list(draw_town(tmp_path / "p", 22, 60).paths)
     broken = Path(paths[9])
     broken.write_bytes(b"no picture")
-    describer = Describer(small_network(), small_network())
+    describer = Describer(small_network(), small_network(), batch=5)
     whole = describer.describe(paths)
 
     def rank(number: int, ranks: int) -> Parts:
@@ -29,8 +29,7 @@ def test_parts_of_two_ranks_are_the_whole_and_are_made_once(
     np.testing.assert_array_equal(found.rows, whole.rows)
     assert [one.path for one in found.skipped] == [str(broken)]
     assert found.skipped == whole.skipped
-    # five photos a batch or eight: float32 sums in another order
-    np.testing.assert_allclose(found.descriptors[:], whole.descriptors, atol=1e-5)
+    np.testing.assert_array_equal(found.descriptors[:], whole.descriptors)  # the same batches
     np.testing.assert_array_equal(np.concatenate(list(found)), found.descriptors[:])
 
     found.about(3).unlink()
@@ -46,10 +45,18 @@ def test_parts_of_two_ranks_are_the_whole_and_are_made_once(
     assert made == [5]
 
 
+def test_every_rank_has_work_and_batches_stay_whole(tmp_path: Path) -> None:
+    paths = list(draw_town(tmp_path / "p", 22, 60).paths)
+    describer = Describer(small_network(), batch=4)
+    parts = [describe_parts(describer, paths, tmp_path, rank=n, ranks=3) for n in range(3)]
+    assert [(one.count, one.part) for one in parts] == [(3, 8)] * 3
+    np.testing.assert_array_equal(parts[0].descriptors[:], describer.describe(paths).descriptors)
+
+
 def test_rows_of_parts_are_read_as_of_an_array(tmp_path: Path) -> None:
     paths = list(draw_town(tmp_path / "p", 13, 60).paths)
     Path(paths[2]).write_bytes(b"no picture")
-    describer = Describer(small_network(), small_network())
+    describer = Describer(small_network(), small_network(), batch=4)
     parts = describe_parts(describer, paths, tmp_path / "parts", part=4)
     whole, dim = parts.descriptors[:], describer.dims[0]
     assert whole.shape == parts.descriptors.shape == (12, 2 * dim)

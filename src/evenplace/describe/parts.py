@@ -42,9 +42,11 @@ def describe_parts(
     """Describe this rank's parts, those that are not there yet: every `ranks`-th one.
 
     Parts are written whole or not at all, so that a run that was stopped goes on with the first
-    missing one.  What is returned can be read once every rank has come this far.
+    missing one.  What is returned can be read once every rank has come this far.  Parts are cut
+    between batches, so that as many ranks as one likes make the same batches: the same bits.
     """
-    part += -part % (describer.together or 1)  # such a network's descriptors depend on their batch
+    part = min(part, max(1, -(-len(paths) // ranks)))
+    part += -part % describer.batch
     parts = Parts(folder / _key(describer, paths, part), len(paths), part, describer.dims)
     for number in range(rank, parts.count, ranks):
         first = number * part

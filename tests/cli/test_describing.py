@@ -1,0 +1,80 @@
+"""Verbs that describe photos: split over processes, and what they say of an unreadable one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from evenplace.cli import app
+from evenplace.photos import read_photos
+from evenplace.retrieval import open_index
+from tests.drawn import draw_photos, draw_split
+
+SMALL = ["--checkpoint", "imagenet", "--set", "image_size=32", "--set", "dim=16"]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw_split(tmp_path_factory.mktemp("town"), database=30, queries=6)
+
+
+@pytest.fixture(scope="module")
+def made(town: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("made") / "run"
+    say("index", run, "--database", town / "database", "--method", "dapr-m", *SMALL)
+    return run
+
+
+def say(*words: object) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    return done.output
+
+
+def test_two_processes_index_what_one_does_to_the_last_bit(
+    made: Path, town: Path, tmp_path: Path
+) -> None:
+    alone, shared = (Path(shutil.copytree(made, tmp_path / name)) for name in ("one", "two"))
+    words = ["-m", "evenplace", "index", str(alone), "--database", str(town / "database")]
+    plain = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=plain)
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    words[3] = str(shared)
+    done = subprocess.run([*start, *words], capture_output=True, text=True, env=plain)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("30 photos in") == 1, "one process speaks for all"
+    assert not (shared / "descriptors").exists()
+    ours, theirs = (open_index(run / "index") for run in (alone, shared))
+    assert ours.paths(np.arange(30)) == theirs.paths(np.arange(30))
+    for name in ("descriptors", "prototypes", "impostors"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+def test_an_unreadable_photo_is_named_in_the_same_words_by_every_verb(
+    made: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(made, tmp_path / "run"))
+    draw_photos(tmp_path / "more", np.random.default_rng(5).uniform(0, 100, (7, 2)), seed=5)
+    victim = sorted((tmp_path / "more").iterdir())[3]
+    victim.write_bytes(victim.read_bytes()[:90])
+    assert len(read_photos(tmp_path / "more")) == 7, "its name tells where it was taken"
+    said = [
+        _left_out(say("evaluate", run, "--queries", tmp_path / "more")),
+        _left_out(say("index", "add", run, "--database", tmp_path / "more")),
+        _left_out(say("index", run, "--database", tmp_path / "more")),
+    ]
+    assert said[0][0] == "left out 1 photos:"
+    assert str(victim) in said[0][1]
+    assert "is no picture that can be decoded; replace it" in said[0][1]
+    assert said[0] == said[1] == said[2]
+
+
+def _left_out(output: str) -> list[str]:
+    lines = output.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("left out"))
+    return lines[at : at + 2]
