@@ -78,3 +78,16 @@ def _left_out(output: str) -> list[str]:
     lines = output.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("left out"))
     return lines[at : at + 2]
+
+
+def test_what_describes_is_chosen_by_the_same_options_and_said(made: Path, town: Path) -> None:
+    photo = sorted((town / "queries").iterdir())[0]
+    chosen = "describing with torch on cpu in float32, 3 photos at a time"
+    options = ["--device", "cpu", "--engine", "torch", "--precision", "float32", "--batch", 3]
+    for words in (
+        ("locate", made, photo),
+        ("evaluate", made, "--queries", town / "queries"),
+        ("index", made, "--database", town / "database"),
+        ("index", "add", made, "--replace", "--database", town / "database"),
+    ):
+        assert say(*words, *options).count(chosen) == 1, words

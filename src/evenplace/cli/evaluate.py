@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import bars, console, errors, print_skipped, print_table
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
@@ -47,6 +48,10 @@ def evaluate(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = None,
 ) -> None:
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.protocol import read_test
@@ -56,7 +61,7 @@ def evaluate(
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
 
-    opened = Run.open(run)
+    opened = Run.open(run, **describing(device, engine, precision, batch))
     if min_precision is not None:
         check_precision(min_precision)
     if protocol is None:

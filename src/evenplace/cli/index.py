@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, console, print_skipped
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 from evenplace.errors import SettingError
 
@@ -70,6 +71,10 @@ def build(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = None,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos.protocols import read_protocol
@@ -80,7 +85,9 @@ def build(
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import parse_settings
 
-    changes, opened = parse_settings(settings or []), Run(run)
+    quiet = rank_of_process() > 0  # one process of several speaks for all
+    opened = Run(run, **describing(device, engine, precision, batch, quiet=quiet))
+    changes = parse_settings(settings or [])
     if (checkpoint or changes) and not method and not opened.files.second:
         named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
         raise SettingError(f"{named} needs its network's name; add --method")
@@ -107,10 +114,10 @@ def build(
         else:
             if checkpoint or changes:
                 opened.files.choose_describer(checkpoint, **changes)
-            shown = None if rank_of_process() else announce
+            shown = None if quiet else announce
             built = opened.index(photos, announce=shown, keep=how)
             leave_ranks()
-    if rank_of_process():  # one process of several speaks for all
+    if quiet:
         return
     print_skipped(built.photos.skipped)
     _say_loss(built)
@@ -129,11 +136,15 @@ def add(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = None,
 ) -> None:
     """Add photos to the run's index while others read it; new cells become places at once."""
     from evenplace.run.run import Run
 
-    opened = Run.open(run)
+    opened = Run.open(run, **describing(device, engine, precision, batch))
     with bars() as announce:
         photos = read(database, layout, city, zone, bbox)
         grown = opened.add(photos, replace=replace, announce=announce)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import console, print_table
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ def locate(
     as_json: Annotated[
         bool, typer.Option("--json", help="for machines: what the service answers, and paths")
     ] = False,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    batch: BatchSize = None,
 ) -> None:
     """Say where a photo was taken, from the run's database, or that it cannot be said."""
     from evenplace.retrieval import open_index
@@ -39,7 +44,7 @@ def locate(
         raise SettingError("locate takes a photo or --descriptor FILE, one of them")
     if min_precision is not None:
         check_precision(min_precision)
-    opened = Run.open(run)
+    opened = Run.open(run, **describing(device, engine, precision, batch, quiet=as_json))
     asked = read_descriptor(descriptor) if descriptor else str(photo)
     answer = opened.locate(asked, k, min_precision=min_precision)
     index = open_index(run / "index")

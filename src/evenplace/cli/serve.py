@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import errors
+from evenplace.cli.describing import Device, Engine, Precision, describing
 
 
 def serve(
@@ -35,11 +36,19 @@ def serve(
     ] = 10.0,
     batch: Annotated[int, typer.Option(help="photos described together at most")] = 8,
     window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
 ) -> None:
     """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
+    from evenplace.run.run import Run
     from evenplace.serve.server import serve as serve_run
     from evenplace.serve.settings import Batching, Limits, Settings, read_token
 
+    # Whoever serves for long has the network exported once, and hears what was chosen.
+    opened = Run.open(run, **describing(device, engine, precision, batch))
+    if opened.files.describes:
+        opened.files.open_describer(expected=None)
     settings = Settings(
         run,
         host=host,
@@ -53,5 +62,8 @@ def serve(
         min_precision=min_precision,
         limits=Limits(waiting=queue, patience=patience),
         batching=Batching(photos=batch, window_ms=window_ms),
+        device=device,
+        engine=engine,
+        precision=precision,
     )
     serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))

@@ -40,7 +40,7 @@ NO_NETWORK = NetworkSpec(backbone="none", aggregator="none")  # of a run of othe
 class RunFolder:
     """The files of a run by what they are, and those that are read whole.
 
-    how: device, precision and batch of whatever describes its photos.
+    how: device, engine, precision and batch of whatever describes its photos.
     """
 
     path: Path
@@ -113,8 +113,10 @@ class RunFolder:
                 f"{self.path} was made of descriptors and has no network for photos; ask it with "
                 "descriptors by what made those: --descriptors FILE, or --descriptor for one"
             )
-        second = self.describer if self.second else None
-        return Describer(self.network, second, **self.how, **how)
+        if self.second and not (self / "describer.safetensors").exists():
+            _ = self.describer  # says how to get it
+        second = self / "describer.safetensors" if self.second else None
+        return Describer(self / "model.safetensors", second, **{"expected": 1, **self.how, **how})
 
     def write_recipe(self, recipe: Recipe) -> None:
         with whole_file(self / "recipe.toml", RunError) as draft:

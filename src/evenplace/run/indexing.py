@@ -55,7 +55,7 @@ def index_database(
         cache_folder = _own_cache(run, database)
     described: Described | Parts
     if paired or cache_folder is None:
-        described = run.open_describer(local=ranks.local).parts(
+        described = run.open_describer(local=ranks.local, expected=len(database)).parts(
             database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
             progress=progress,
         )  # fmt: skip
@@ -170,7 +170,7 @@ def add_to_indexes(
     run: RunFolder, photos: Photos, *, anew: bool = False, announce: Announce | None = None
 ) -> Grown:
     """Describe photos with the run's networks and add them to its indexes, or put them in anew."""
-    describer = run.open_describer()
+    describer = run.open_describer(expected=len(photos))
     progress = announce("describing the photos") if announce else None
     described = describer.describe(photos.paths, progress=progress)
     update, readable = replace_photos if anew else add_photos, photos[described.rows]

@@ -45,7 +45,7 @@ class Run:
     """A run folder, with a method for every stage.
 
     `Run(folder)` names one that need not exist yet; `Run.open(folder)` is for one that does.
-    how: device, precision and batch of whatever describes photos, as a `Describer` takes them.
+    how: device, engine, precision and batch of whatever describes photos, as `Describer` has them.
     """
 
     def __init__(self, folder: str | Path, **how: Any) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.run.run import Run
@@ -29,10 +30,11 @@ class Library:
         *,
         photos: Path | None = None,
         min_precision: float | None = None,
+        how: dict[str, Any] | None = None,
         on_reload: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
-        self._min_precision = min_precision
+        self._min_precision, self._how = min_precision, how or {}
         self._lock = threading.Lock()
         self._mark = self._look()
         self.current = self._open()
@@ -91,7 +93,7 @@ class Library:
 
     def _load(self) -> Snapshot:
         version = self._version()
-        engine = Run.open(self._run).search(min_precision=self._min_precision)
+        engine = Run.open(self._run, **self._how).search(min_precision=self._min_precision)
         if engine.describer is None:
             raise RunError(
                 f"{self._run} was made of descriptors and has no network for photos, which a "

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 import uvicorn
 from fastapi import FastAPI
 
@@ -36,7 +35,6 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 def app_from_environment() -> FastAPI:
     """The application of one of several workers."""
     settings = _from_text(os.environ[VARIABLE], os.environ.get(TOKEN_VARIABLE, ""))
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // settings.workers))
     return create_app(settings)
 
 
@@ -44,6 +42,8 @@ def _serve_several(settings: Settings) -> None:
     folder = tempfile.mkdtemp(prefix="evenplace-metrics-")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
     os.environ[VARIABLE] = _to_text(settings)
+    share = max(1, (os.cpu_count() or 1) // settings.workers)  # of the cores, for either engine
+    os.environ.setdefault("OMP_NUM_THREADS", str(share))
     for threshold in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"):
         os.environ.setdefault(threshold, str(1 << 30))  # as cli/memory.py does for one process
     if settings.token:

@@ -27,6 +27,12 @@ class Service:
             settings.run,
             photos=settings.photos,
             min_precision=settings.min_precision,
+            how={
+                "device": settings.device,
+                "engine": settings.engine,
+                "precision": settings.precision,
+                "batch": settings.batching.photos,
+            },
             on_reload=self._reloaded,
         )
         _check_tiles(settings, self.library.current.engine.index.places.maps[0].zone)

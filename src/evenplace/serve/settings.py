@@ -77,6 +77,9 @@ class Settings:
     tiles_credit: str = ""  # whose tiles they are, shown on the map
     photos: Path | None = None  # where relative paths of the database start; here if left out
     min_precision: float | None = None
+    device: str = "auto"  # these three as a `Describer` takes them
+    engine: str = "auto"
+    precision: str = "auto"
     watch_seconds: float = 1.0  # between looks for a new index; 0 never looks
     limits: Limits = field(default_factory=Limits)
     batching: Batching = field(default_factory=Batching)
