@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check lint
+.PHONY: help setup browser demo test check kernels lint
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F"|" '{printf "make %-8s %s\n", $$1, $$2}'
@@ -46,6 +46,6 @@ check: lint ## its quick half: under two minutes
 # The tests that compare numbers once more, with the kernels of a processor of 2008: what holds
 # with those and with one's own is not the rounding of one machine.
 KERNELS := ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 ATEN_CPU_CAPABILITY=default
-kernels: setup
+kernels: setup ## the tests of numbers, with another processor's kernels
 	$(KERNELS) $(PYTEST) -m "not slow" tests/losses tests/networks tests/retrieval tests/places \
 	  tests/evaluation tests/training/test_loop.py tests/training/test_resume.py

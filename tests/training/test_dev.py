@@ -39,10 +39,15 @@ def stop(*_: object, **__: object) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dapr-m", "dc-small", "cosplace-small"])
-def test_a_rehearsal_is_typed(town: tuple[Path, Photos], tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [("dapr-m", 32), ("dc-small", 32), ("cosplace-small", 32), ("anyloc-small", 3584)],
+)
+def test_a_rehearsal_is_typed(
+    town: tuple[Path, Photos], tmp_path: Path, name: str, dim: int
+) -> None:
     words = ["train", str(town[0]), "--run", str(tmp_path / "run"), "--method", name, "--dev"]
-    done = CliRunner().invoke(app, [*words, "--set", "image_size=64", "--set", "dim=32"])
+    done = CliRunner().invoke(app, [*words, "--set", "image_size=64", "--set", f"dim={dim}"])
     assert done.exit_code == 0, done.output
     assert f"{name}: " in done.output
 

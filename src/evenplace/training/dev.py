@@ -11,13 +11,13 @@ _PHOTOS, _A_CELL = 96, 8  # photos, and of one cell at most: twelve cells or mor
 
 
 def rehearsal(recipe: Recipe) -> Recipe:
-    """The recipe cut down to two epochs of two steps; for SFRS, two generations.
+    """The recipe cut down to two epochs of two steps at most; for SFRS, two generations.
 
     Cells hold what a corner has: any number of photos, in all groups, of which there are few.
     """
     training = replace(
         recipe.training,
-        epochs=2,
+        epochs=min(recipe.training.epochs, 2),
         steps=2,
         batch=min(recipe.training.batch, 32),
         views=min(recipe.training.views, 2),

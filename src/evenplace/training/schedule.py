@@ -57,12 +57,11 @@ def build_optimiser(
     """One optimiser for the network and its classifiers, each group at its own rate.
 
     A classifier whose group is not trained in a step has no gradient and is left alone, moments
-    included: the same as one optimiser a classifier.
+    included: the same as one optimiser a classifier.  Either may be empty; AnyLoc learns nothing.
     """
     groups = [
         {"params": params, "lr": peak, "peak": peak}
         for params, peak in ((body, spec.lr), (heads, spec.lr_classifier))
-        if params
     ]
     if spec.optimiser == "sgd":
         return torch.optim.SGD(groups, momentum=spec.momentum, weight_decay=spec.weight_decay)
