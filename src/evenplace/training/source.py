@@ -143,6 +143,10 @@ class PhotoSource:
             found = [(at, self.network.pooled(maps)) for at, maps in self._plain(rows, chunk)]
         return np.concatenate([at for at, _ in found]), torch.cat([one for _, one in found])
 
+    def maps(self, rows: Ints) -> Iterator[Tensor]:
+        """The trunk's maps of photos as they are, those that can be read."""
+        return (maps for _, maps in self._plain(rows))
+
     def _plain(self, rows: Ints, chunk: int = _CHUNK) -> Iterator[tuple[Ints, Tensor]]:
         """Which of the rows, and the trunk's maps of them."""
         size = self.network.batch or chunk

@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.errors import WeightsError
+from evenplace.errors import PhotoError, WeightsError
 from evenplace.networks.aggregators import Aggregator
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.places.table import Places
-from evenplace.training.initialise import fit_aggregator
+from evenplace.training.initialise import fit_on_maps
 from evenplace.training.recipe import Recipe
 from evenplace.training.source import PhotoSource
 
@@ -59,7 +59,8 @@ def fit_if_needed(network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.i
     """Clusters and tokens start from photos, whatever else starts at random."""
     if type(network.aggregator).fit is not Aggregator.fit:
         some = rows[:: max(1, len(rows) // _ENOUGH_FOR_CLUSTERS)]
-        fit_aggregator(network, [source.paths[row] for row in some])
+        if not fit_on_maps(network, source.maps(some)):
+            raise PhotoError(f"none of {len(some)} photos could be decoded; check the paths")
 
 
 @torch.no_grad()
