@@ -9,6 +9,7 @@ from typing import Any
 from evenplace.study.spec import Study, System
 
 OURS = "dapr-m"
+BANDED = "dapr-m-bands"  # the same on a smaller network
 USUAL = ("cut=9", "views=1")  # the last layer of the frozen network, as it is
 BANDS = ("backbone=efficientnet-lite0-bands", "aggregator=mean", "views=1")
 PLAIN = ("backbone=efficientnet-lite0", "aggregator=gem", "power=1.0", "cut=9")
@@ -27,19 +28,22 @@ def tail() -> Study:
             System("CosFace + L2", "cosface", USUAL, search=L2),
             System("cross-entropy + L2", "cross-entropy", USUAL, search=L2),
             System("dapr-m-paper-small", "dapr-m-paper-small", USUAL),
-            System("frozen + L2", OURS, (*PLAIN, *FIXED, "epochs=0"), search=L2),
-            System("frozen, bands + L2", OURS, (*FIXED, "epochs=0"), search=L2,
+            System("frozen + L2", BANDED, (*PLAIN, *FIXED, "epochs=0"), search=L2),
+            System("frozen, bands + L2", BANDED, (*FIXED, "epochs=0"), search=L2,
                    against="frozen + L2"),
             System("CosFace, bands + L2", "cosface", BANDS, search=L2),
-            System("softmax from there + L2", OURS, FIXED, loss=COSINE, search=L2,
+            System("softmax from there + L2", BANDED, FIXED, loss=COSINE, search=L2,
                    against="frozen, bands + L2"),
-            System("LB from there + L2", OURS, FIXED, search=L2,
+            System("LB from there + L2", BANDED, FIXED, search=L2,
                    against="softmax from there + L2"),
-            System("LB + CFD", OURS, FIXED, search={"rerank": "cfd", "confidence": "distance"},
+            System("LB + CFD", BANDED, FIXED, search={"rerank": "cfd", "confidence": "distance"},
                    against="LB from there + L2"),
-            System("LB + KDE", OURS, FIXED, search={"rerank": "kde"},
+            System("LB + KDE", BANDED, FIXED, search={"rerank": "kde"},
                    against="LB from there + L2"),
-            System("LB + fused, fixed weights", OURS, FIXED, against="LB from there + L2"),
+            System("LB + fused, fixed weights", BANDED, FIXED, against="LB from there + L2"),
+            System("LB + fused, learned weights", BANDED, against="LB + fused, fixed weights"),
+            System("frozen, VLAD + L2", OURS, (*FIXED, "epochs=0"), search=L2,
+                   against="frozen, bands + L2"),
             System("recommended", OURS),
         ),
         tables=("recall", "gains", "confidence", "abstention"),
@@ -47,7 +51,8 @@ def tail() -> Study:
         pairs=(
             ("recommended", "cross-entropy + L2"),
             ("recommended", "CosFace, bands + L2"),
-            ("recommended", "LB + fused, fixed weights"),
+            ("recommended", "LB + fused, learned weights"),
+            ("recommended", "frozen, VLAD + L2"),
         ),
     )  # fmt: skip
 
@@ -94,8 +99,10 @@ def choices() -> Study:
         "softmax scale 30": ("scale=30",),
         "margin 0.2": ("margin=0.2",),
         "random start": ("start=random",),
-        "last layer only": PLAIN,
-        "EfficientNet-Lite1": ("backbone=efficientnet-lite1-bands",),
+        "EfficientNet-Lite1": ("backbone=efficientnet-lite1",),
+        "a layer before": ("layer=4", "cut=5"),
+        "a layer after": ("layer=6", "cut=7"),
+        "clusters that train": ("projection_only=false",),
     }
     return Study(
         "choices",
@@ -103,6 +110,8 @@ def choices() -> Study:
         (
             System("as recommended", OURS, FIXED),
             *(System(name, OURS, (*FIXED, *changes)) for name, changes in moved.items()),
+            System("means of bands", BANDED, FIXED),
+            System("last layer only", BANDED, (*FIXED, *PLAIN)),
             System("Multi-Similarity", OURS, FIXED, loss=PAIRS),
             System("Multi-Similarity, 16 epochs", OURS, (*FIXED, "epochs=16"), loss=PAIRS),
         ),
@@ -113,7 +122,7 @@ def choices() -> Study:
 
 
 def rewards() -> Study:
-    """What training rewards, everything else as recommended: ranked by L2, nothing held out."""
+    """What training rewards, on the frozen bands: ranked by L2, nothing held out."""
     losses: dict[str, dict[str, Any]] = {
         "softmax": COSINE,
         **{f"CosFace m {m:g}": {"name": "cosface", "scale": 15.0, "margin": m}
@@ -125,10 +134,10 @@ def rewards() -> Study:
            for beta, kappa in ((0.01, 0.05), (0.25, 0.0), (0.0, 0.5), (0.25, 0.5), (0.25, 1.0),
                                (1.0, 0.5))},
     }  # fmt: skip
-    systems = [System("frozen", OURS, (*FIXED, "epochs=0"), search=L2)]
-    systems += [System(name, OURS, FIXED, loss=loss, search=L2) for name, loss in losses.items()]
+    systems = [System("frozen", BANDED, (*FIXED, "epochs=0"), search=L2)]
+    systems += [System(name, BANDED, FIXED, loss=loss, search=L2) for name, loss in losses.items()]
     systems += [
-        System(f"softmax, sampler {sampler}", OURS, (*FIXED, f"sampler={sampler}"), loss=COSINE,
+        System(f"softmax, sampler {sampler}", BANDED, (*FIXED, f"sampler={sampler}"), loss=COSINE,
                search=L2)
         for sampler in ("place", "sqrt")
     ]  # fmt: skip
@@ -139,7 +148,7 @@ def rewards() -> Study:
         "MS + constant shift": {"name": "low-visit-bias-pairs", "constant": True},
     }
     systems += [
-        System(name, OURS, FIXED, loss=loss, search={**L2, "exact": True},
+        System(name, BANDED, FIXED, loss=loss, search={**L2, "exact": True},
                against="Multi-Similarity")
         for name, loss in pairs.items()
     ]  # fmt: skip
@@ -158,8 +167,8 @@ def fine_tuning() -> Study:
         "fine-tuning",
         "Does training the last blocks end to end find more than the frozen network?",
         (
-            System("frozen network", OURS, FIXED),
-            System("last blocks train", OURS, (*FIXED, "cut=6", "views=2", "lr=1e-4")),
+            System("frozen network", BANDED, FIXED),
+            System("last blocks train", BANDED, (*FIXED, "cut=6", "views=2", "lr=1e-4")),
             System("CosFace, last blocks train", "cosface", (), search=L2),
         ),
     )
