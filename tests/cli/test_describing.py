@@ -26,7 +26,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(town: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("made") / "run"
-    say("index", run, "--database", town / "database", "--method", "dapr-m", *SMALL)
+    say("index", run, "--database", town / "database", "--method", "dapr-m-bands", *SMALL)
     return run
 
 

@@ -43,7 +43,7 @@ class Town:
 
 def make_run(run: Path, database: Path) -> None:
     """A run of ImageNet's weights; calibrated so that it can abstain."""
-    Run(run).index_method(read_photos(database), "dapr-m", "imagenet", image_size=64, dim=64)
+    Run(run).index_method(read_photos(database), "dapr-m-bands", "imagenet", image_size=64, dim=64)
     sure = np.linspace(0, 1, 200, dtype=np.float32)
     right = np.random.default_rng(0).uniform(size=200) < sure
     spec = Run(run).recipe.search

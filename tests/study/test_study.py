@@ -51,7 +51,7 @@ def found(folder: Path, out: Path) -> Findings:
         (
             System("L2", "cross-entropy", paper={"paper R@1 v1": "75.8"}),
             System("CFD", "cross-entropy", search={"rerank": "cfd", "alpha": 0.5}),
-            System("fused", "dapr-m", at=("kappa", 0.5)),
+            System("fused", "dapr-m-bands", at=("kappa", 0.5)),
         ),
         tables=tuple(TABLES),
         figures=("tiers", "lines", "areas", "precision-recall", "risk", "reliability", "stages"),
