@@ -11,7 +11,7 @@ from evenplace.errors import IndexFileError, SettingError
 from evenplace.retrieval.index import Index
 
 Floats = NDArray[np.float32]
-_SHARED = ("photos.arrow", "starts.npy")
+_SHARED = ("photos.arrow", "starts.npy", "slots.npy")  # prototypes, and whose they are, may differ
 
 
 def check_models(describer: Describer, index: Index, ranking: Index | None) -> None:
@@ -32,8 +32,7 @@ def check_models(describer: Describer, index: Index, ranking: Index | None) -> N
 
 def check_same_photos(index: Index, ranking: Index) -> None:
     """Refuse two indexes whose rows are not the same photos; checksums tell without reading."""
-    same = np.array_equal(index.places.ids, ranking.places.ids)
-    if not same or _rows(index) != _rows(ranking):
+    if _rows(index) != _rows(ranking):
         raise IndexFileError(
             f"{ranking.folder} ({len(ranking)} photos) does not hold the photos of {index.folder} "
             f"({len(index)}) in the same order; index the database again with both networks"
