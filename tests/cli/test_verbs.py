@@ -28,7 +28,7 @@ class Said:
 
 Command = Callable[..., Said]
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
-TRAIN = ("--set", "epochs=1", "--set", "image_size=64", "--set", "cut=9", "--set", "dim=16")
+TRAIN = ("--set", "epochs=1", "--set", "image_size=64", "--set", "dim=16")
 
 
 @pytest.fixture

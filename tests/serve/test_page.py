@@ -122,7 +122,7 @@ def test_abstain(browser: Any, town: Town) -> None:
         drop(page, town.photo())
         answered(page)
         assert page.inner_text("#verdict h2") == "No answer"
-        assert "precision" in page.inner_text("#verdict")
+        assert "97 %" in page.inner_text("#verdict")
         assert "What would help:" in page.inner_text("#verdict")
         assert page.locator("#map .here").count() == 0
         assert page.locator("#map path.ellipse").count() == 0

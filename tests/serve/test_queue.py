@@ -213,7 +213,7 @@ def test_workers_share_the_index_and_add_up_their_numbers(town: Town) -> None:
             found
             for child in psutil.Process(served.pid).children(recursive=True)
             for found in child.memory_maps(grouped=False)
-            if Path(found.path).name == "descriptors.npy"
+            if Path(found.path).name == "rows-descriptors.npy"
         ]
         assert len(mapped) == 2, "each worker maps the file"
         assert all(found.private_dirty == 0 for found in mapped), "and has no copy of it"
@@ -237,7 +237,7 @@ def test_an_unusable_run_is_one_sentence(
         (("--tiles", "nonsense"), "{z}"),
         (("--workers", "0"), "workers"),
         (("--port", "99999"), "port"),
-        (("--batch", "0"), "photos"),
+        (("--batch", "0"), "1 or more"),
         (("--queue", "0"), "1 or more"),
         (("--patience", "nan"), "seconds above 0"),
     ],

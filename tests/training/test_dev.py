@@ -55,7 +55,7 @@ def test_a_rehearsal_is_typed(
 def test_stopping_says_that_the_same_command_goes_on(
     town: tuple[Path, Photos], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenplace.run.run.train", stop)
+    monkeypatch.setattr("evenplace.training.loop.train", stop)
     done = CliRunner().invoke(app, ["train", str(town[0]), "--run", str(tmp_path / "run")])
     assert done.exit_code == 130
     assert "the same command goes on" in done.output

@@ -179,7 +179,7 @@ def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookW
     telling = [one for one in asked if one.right.any() and not one.right.all()]
     if not telling:
         return start
-    distances, gained, right, there = _padded(telling)  # (V, N)
+    distances, gained, right, of = _flat(telling)  # (T,) candidates of all queries
     first = torch.tensor([np.log(start.scale), np.log(start.inliers)]).double()
     moved = torch.zeros(2, dtype=torch.double, requires_grad=True)
     optimiser = torch.optim.LBFGS([moved], max_iter=100, line_search_fn="strong_wolfe")
@@ -187,7 +187,7 @@ def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookW
     def step() -> float:
         optimiser.zero_grad()
         scale, worth = (first + moved).exp()
-        doubt = surprise(worth * gained - scale * distances, right, there).sum()
+        doubt = surprise(worth * gained - scale * distances, right, of).sum()
         value = (doubt + moved.square().sum()) / len(telling)
         value.backward()  # type: ignore[no-untyped-call]
         return float(value.detach())
@@ -211,16 +211,12 @@ def _settled(asked: Sequence[Looked]) -> int:
     return settled
 
 
-def _padded(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Distances in their spreads, log(1 + inliers), which are right, which are there.  (V, N)."""
-    longest = max(len(one.right) for one in asked)
-    terms = torch.zeros(2, len(asked), longest, dtype=torch.double)
-    flags = torch.zeros(2, len(asked), longest, dtype=torch.bool)
-    for row, one in enumerate(asked):
-        count = len(one.right)
-        spread = float(np.std(one.distances, dtype=np.float64)) or 1.0
-        terms[0, row, :count] = torch.from_numpy(one.distances / spread)
-        terms[1, row, :count] = torch.from_numpy(np.log1p(one.inliers))
-        flags[0, row, :count] = torch.from_numpy(one.right)
-        flags[1, row, :count] = True
-    return terms[0], terms[1], flags[0], flags[1]
+def _flat(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Distances in their spreads, log(1 + inliers), which are right, and whose.  (T,) each."""
+    of = np.repeat(np.arange(len(asked)), [len(one.right) for one in asked])
+    distances = np.concatenate(
+        [one.distances / (np.std(one.distances, dtype=np.float64) or 1.0) for one in asked]
+    )
+    gained = np.log1p(np.concatenate([one.inliers for one in asked]).astype(np.float64))
+    right = np.concatenate([one.right for one in asked])
+    return tuple(torch.from_numpy(part) for part in (distances, gained, right, of))  # type: ignore[return-value]
