@@ -81,3 +81,16 @@ def test_cities_are_chosen_by_every_verb(
     sheet = tmp_path / "sheet.jpg"
     said = typed(capsys, "photos", "check", standins.gsv, "--city", "London", "--sheet", sheet)
     assert "UTM zone 30" in said
+
+
+def test_a_study_trains_on_one_set_and_asks_others(
+    standins: Standins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["study", "plug-in", "--train", standins.gsv, "--city", "Boston", "--city", "London"]
+    words += ["--test", standins.msls, "--protocol", "msls-val-740", "--system", "BoQ"]
+    said = typed(capsys, *words, "--seeds", 1, "--out", tmp_path, *TINY)
+    table = [line for line in said.splitlines() if line.startswith("| BoQ")]
+    assert len(table) >= 2, said  # with low-visit bias and without
+    assert "msls-val-740 (part)" in said
+    assert "photos of Boston, London, seeds 0" in said
+    assert (tmp_path / "plug-in-transfer" / "tables.md").is_file()

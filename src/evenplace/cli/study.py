@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evenplace.cli.console import bars, console
+from evenplace.cli.reading import Box, City, Zone, chosen
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -59,33 +60,37 @@ def study(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value for all systems")
     ] = None,
+    city: City = None,
+    zone: Zone = None,
+    bbox: Box = None,
 ) -> None:
     """Run a named study: train what it needs, resume what it has, write tables and figures.
 
     With --test or --database it trains on --train once and asks every test.
+    --city, --zone and --bbox choose among the photos of --data or --train.
     """
     from evenplace.study import find_study, read_splits, run_study, write_findings
     from evenplace.study.tables import TABLES
 
-    chosen = find_study(name).only(system or [])
+    named, which = find_study(name).only(system or []), chosen(city, zone, bbox)
     words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
     command = " ".join(["evenplace", *words])
     many = int(queries) if queries and queries.isdigit() else None
     asking = None if queries is None or many is not None else Path(queries)
     with bars() as announce:
         if train or test or database:
-            tests = _tests(train or [], test or [], database, asking, protocol)
-            page = _transfer(chosen, tests, seeds, out, settings or [], command, announce)
+            tests = _tests(train or [], test or [], database, asking, protocol, which)
+            page = _transfer(named, tests, seeds, out, settings or [], command, announce)
             console.print(f"tables: {page}", markup=False, soft_wrap=True)
             return
         splits = read_splits(
             data, seeds, out / "data", photos=photos, queries=many, radius=radius,
-            heading=heading, development=development, announce=announce,
+            heading=heading, development=development, announce=announce, **which,
         )  # fmt: skip
-        found = run_study(chosen, splits, out, settings=settings or [], announce=announce)
+        found = run_study(named, splits, out, settings=settings or [], announce=announce)
     folder = "-".join([name, Path(data).name, *(["development"] if development else [])])
     page = write_findings(found, out / folder, command=command)
-    for table in chosen.tables:
+    for table in named.tables:
         console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
     console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
 
@@ -96,6 +101,7 @@ def _tests(
     database: Path | None,
     queries: Path | None,
     protocol: str | None,
+    which: dict[str, Any],
 ) -> "Tests":
     from evenplace.study.tests import Tests, read_asked, read_pair, read_train
 
@@ -108,7 +114,7 @@ def _tests(
         asked.append(read_pair(database, queries, protocol))
     if not asked:
         raise SettingError("nothing is asked; add --test DATA, or --database and --queries")
-    return Tests(read_train(train), tuple(asked))
+    return Tests(read_train(train, **which), tuple(asked))
 
 
 def _transfer(

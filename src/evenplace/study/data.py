@@ -4,6 +4,7 @@ import hashlib
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from evenplace.city import draw_city
 from evenplace.errors import PhotoError, SettingError
@@ -64,6 +65,7 @@ def read_splits(
     heading: float | None = None,
     development: bool = False,
     announce: Announce | None = None,
+    **which: Any,
 ) -> list[Split]:
     """One split a seed.
 
@@ -72,11 +74,12 @@ def read_splits(
     has database/ and queries/ is taken as it is, and seeds then change the training alone.
     photos, queries: how many at most (of a town: how many).  development: leave the test queries
     alone and ask with photos of the database instead, for choices that a test then judges.
+    which: the city, zone or bbox of its photos, as `read_photos` takes them.
     """
     if seeds < 1:
         raise SettingError(f"seeds={seeds} asks for no run; use 1 or more")
     truth = Truth(radius, HEADINGS.get(data) if heading is None else heading)
-    splits = _test_splits(data, seeds, folder, photos, queries, truth, announce)
+    splits = _test_splits(data, seeds, folder, photos, queries, truth, announce, which)
     return [_within_database(split, queries) for split in splits] if development else splits
 
 
@@ -88,6 +91,7 @@ def _test_splits(
     queries: int | None,
     truth: Truth,
     announce: Announce | None,
+    which: dict[str, Any],
 ) -> list[Split]:
     if data == "town":
         many, asked = photos or 2000, queries or 400
@@ -100,12 +104,12 @@ def _test_splits(
             f"of its own; name it: --train {where / 'database'} --test {where}"
         )
     if (where / "database").is_dir() and (where / "queries").is_dir():
-        database = _at_most(read_photos(where / "database"), photos)
-        asked_with = _at_most(read_photos(where / "queries"), queries)
+        database = _at_most(read_photos(where / "database", **which), photos)
+        asked_with = _at_most(read_photos(where / "queries", **which), queries)
         return [
             Split(data, seed, database, database, asked_with, truth, data) for seed in range(seeds)
         ]
-    everything = _at_most(read_photos(where), photos)
+    everything = _at_most(read_photos(where, **which), photos)
     return [_part(data, everything, seed, queries, truth) for seed in range(seeds)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation import Truth
@@ -56,9 +57,9 @@ class Tests:
         return [Split(one.name, seed, *parts, map=one.name) for seed in range(seeds)]
 
 
-def read_train(folders: Sequence[Path]) -> Photos:
-    """What is trained on: one set or several behind each other."""
-    return join_photos([read_photos(folder) for folder in folders])
+def read_train(folders: Sequence[Path], **which: Any) -> Photos:
+    """What is trained on: one set or several behind each other, of the cities asked for."""
+    return join_photos([read_photos(folder, **which) for folder in folders])
 
 
 def _named(name: str, where: Path) -> Asked:
