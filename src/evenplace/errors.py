@@ -2,6 +2,7 @@
 
     EvenPlaceError
     ├── PhotoError      photos, their names, their coordinates, their pixels
+    │   └── UnplacedError   photos of which none says where it was taken
     ├── PlaceError      the map cut into places
     ├── SettingError    a name or a value that no part of the package knows
     ├── WeightsError    weights that cannot be had, or do not fit the network
@@ -21,6 +22,10 @@ class EvenPlaceError(Exception):
 
 class PhotoError(EvenPlaceError):
     """Photos that cannot be found, named, placed or decoded."""
+
+
+class UnplacedError(PhotoError):
+    """Photos without any position: they can be asked about, and no answer can be checked."""
 
 
 class PlaceError(EvenPlaceError):

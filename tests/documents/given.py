@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 
@@ -19,7 +20,13 @@ RUNS = (  # one trained and asked, and a baseline beside it
     "evaluate runs/city --queries queries",
     "evaluate runs/base --queries queries",
 )
-TAKES_RUNS = ("docs/evaluate.md", "docs/deploy.md", "docs/security.md", "docs/serve.md")
+TAKES_RUNS = (
+    "docs/evaluate.md",
+    "docs/deploy.md",
+    "docs/locate.md",
+    "docs/security.md",
+    "docs/serve.md",
+)
 
 
 def lay_out(folder: Path, standins: Standins) -> None:
@@ -52,6 +59,8 @@ def give(document: str, folder: Path, standins: Standins, runs: Path | None) -> 
         names |= {"recipe": "dapr-m"}
     if document in ("README.md", "docs/train.md", "docs/evaluate.md", "docs/methods.md"):
         names |= _descriptors(folder)
+    if document == "docs/locate.md":
+        _give_trip(folder, standins)
     if document == "docs/plugins.md":
         _give_tables(folder)
     if document == "docs/methods.md":
@@ -69,6 +78,21 @@ def _give_sf(folder: Path, standins: Standins) -> None:
     layouts.exif(folder / "new_photos", layouts.of(shots, "query"))
     said, code = in_this_process(["evenplace", "index", "runs/sf", "--database", "old_photos"])
     assert code == 0, said
+
+
+def _give_trip(folder: Path, standins: Standins) -> None:
+    """Twelve photos under names that say nothing, and a film of them."""
+    (folder / "trip").mkdir()
+    queries = sorted(standins.queries.iterdir())
+    film: Any = None
+    for number in range(12):
+        picture = ep.open_picture(queries[number % len(queries)], 64)
+        picture.save(folder / f"trip/img_{number:02d}.jpg")
+        film = film or cv2.VideoWriter(
+            str(folder / "walk.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 4.0, picture.size
+        )
+        film.write(np.asarray(picture)[:, :, ::-1])
+    film.release()
 
 
 def _give_tables(folder: Path) -> None:

@@ -8,15 +8,17 @@ import typer
 from evenplace.cli.console import bars, console, errors, print_skipped, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
 from evenplace.cli.reading import Box, City, Layout, Zone, read
+from evenplace.errors import UnplacedError
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
     from evenplace.evaluation import Scores
+    from evenplace.run.run import Run
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
     queries: Annotated[
-        Path, typer.Option(help="geo-tagged photos to ask with; with --protocol, the data set")
+        Path, typer.Option(help="photos to ask with; with --protocol, the data set")
     ],
     descriptors: Annotated[
         Path | None,
@@ -65,9 +67,17 @@ def evaluate(
     if min_precision is not None:
         check_precision(min_precision)
     if protocol is None:
-        photos = (
-            read_rows(queries, layout) if descriptors else read(queries, layout, city, zone, bbox)
-        )
+        try:
+            photos = (
+                read_rows(queries, layout)
+                if descriptors
+                else read(queries, layout, city, zone, bbox)
+            )
+        except UnplacedError as cause:
+            if descriptors:
+                raise
+            _without_truth(opened, queries, min_precision, str(cause))
+            return
     else:
         test = read_test(run / "index", protocol, queries, allow_partial)
         console.print(test.describe(), markup=False)
@@ -97,6 +107,31 @@ def evaluate(
         )  # fmt: skip
     if texts is not None:
         console.print(f"{write_texts(scores.predictions, texts)} files in {texts}", markup=False)
+
+
+def _without_truth(run: "Run", queries: Path, min_precision: float | None, why: str) -> None:
+    """What can be said of photos without positions; recall cannot."""
+    from evenplace.run.unlabelled import judge_unlabelled
+
+    errors.print(f"no recall: {why.split(';')[0]}", markup=False, soft_wrap=True)
+    with bars() as announce:
+        found = run.locate_many(
+            [queries], min_precision=min_precision, progress=announce("asking the queries")
+        )
+        judged = judge_unlabelled([line for block in found for line in block])
+    asked = "" if min_precision is None else f" at {100 * min_precision:g} % asked"
+    low, middle, high = judged.confidence
+    kind = "" if judged.calibrated else ", not calibrated: a score and no probability"
+    rows = [
+        ["photos", f"{judged.photos:,}"],
+        ["unreadable", f"{judged.unreadable:,}"],
+        [f"answered{asked}", f"{judged.answered:,}"],
+        [f"confidence, quartiles{kind}", f"{low:.2f} / {middle:.2f} / {high:.2f}"],
+        ["best five matches within 25 m of the first", f"{100 * judged.agreement:.0f} %"],
+    ]
+    if judged.calibrated:
+        rows.append(["right, by its own confidence", f"{100 * judged.expected:.0f} %"])
+    print_table(("without truth", ""), rows)
 
 
 def _print(scores: "Scores") -> None:

@@ -8,15 +8,20 @@ import typer
 
 from evenplace.cli.console import console, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
+from evenplace.cli.many import Many, locate_many
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
     from evenplace.retrieval import Answer
+    from evenplace.run.run import Run
 
 
 def locate(
     run: Annotated[Path, typer.Argument(help="run folder with an index")],
-    photo: Annotated[Path | None, typer.Argument(help="the photo")] = None,
+    photos: Annotated[
+        list[str] | None,
+        typer.Argument(help="a photo, or many: folders, patterns, lists (.txt, .csv), videos"),
+    ] = None,
     descriptor: Annotated[
         Path | None, typer.Option(help="instead of a photo its descriptor, a .npy of one row")
     ] = None,
@@ -28,26 +33,54 @@ def locate(
     as_json: Annotated[
         bool, typer.Option("--json", help="for machines: what the service answers, and paths")
     ] = False,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="also a file, as often as needed: .csv .parquet .geojson .gpx .kml .html"
+        ),
+    ] = None,
+    replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
+    every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
     device: Device = "auto",
     engine: Engine = "auto",
     precision: Precision = "auto",
     batch: BatchSize = None,
 ) -> None:
-    """Say where a photo was taken, from the run's database, or that it cannot be said."""
-    from evenplace.retrieval import open_index
-    from evenplace.retrieval.answer_json import answer_json, index_name
+    """Say where photos were taken, from the run's database, or that it cannot be said."""
+    from evenplace.photos.asked import find_asked
     from evenplace.retrieval.calibration import check_precision
-    from evenplace.retrieval.sources import read_descriptor
     from evenplace.run.run import Run
 
-    if (photo is None) == (descriptor is None):
-        raise SettingError("locate takes a photo or --descriptor FILE, one of them")
+    if bool(photos) == (descriptor is not None):
+        raise SettingError("locate takes photos or --descriptor FILE, one of them")
     if min_precision is not None:
         check_precision(min_precision)
-    opened = Run.open(run, **describing(device, engine, precision, batch, quiet=as_json))
-    asked = read_descriptor(descriptor) if descriptor else str(photo)
-    answer = opened.locate(asked, k, min_precision=min_precision)
-    index = open_index(run / "index")
+    how = describing(device, engine, precision, batch, quiet=as_json)
+    opened = Run.open(run, **how)
+    asked = find_asked(photos or [])
+    alone = not out and len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
+    if descriptor is not None or alone:
+        _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, as_json)
+        return
+    many = Many(k, min_precision, tuple(out or ()), replace, every, as_json)
+    locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
+
+
+def _locate_one(
+    opened: "Run",
+    photo: str,
+    descriptor: Path | None,
+    k: int,
+    min_precision: float | None,
+    as_json: bool,
+) -> None:
+    from evenplace.retrieval import open_index
+    from evenplace.retrieval.answer_json import answer_json, index_name
+    from evenplace.retrieval.sources import read_descriptor
+
+    given = photo if descriptor is None else read_descriptor(descriptor)
+    answer = opened.locate(given, k, min_precision=min_precision)
+    index = open_index(opened.folder / "index")
     plain = answer_json(index, answer, index_name(index))
     if as_json:
         print(json.dumps(plain))

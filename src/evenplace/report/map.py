@@ -42,8 +42,9 @@ class Points:
     positions: NDArray[np.float64]  # (P, 2)
     kinds: NDArray[np.integer] | None = None  # (P,) row of keys; None draws small grey dots
     keys: Keys = ANSWER_KEYS
-    texts: Sequence[str] = ()  # (P,) what a click tells, HTML
+    texts: Sequence[str] = ()  # (P,) what a click tells: HTML, or "#id" of a part of the page
     radius: float = 1.5
+    clusters: bool = False  # dots too near to be told apart become one with their number
     groups: Sequence[int] = ()  # (P,) the kind of cell each dot goes with: hidden together
 
 
@@ -116,6 +117,7 @@ def map_html(
             "keys": [list(key) for key in points.keys],
             "texts": list(points.texts),
             "radius": points.radius,
+            "clusters": points.clusters,
             "groups": list(points.groups) or None,
         }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")

@@ -4,7 +4,7 @@ train → tune → index → locate, evaluate        each reads and writes `fold
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,9 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.describe.describer import Progress
 from evenplace.errors import RunError
 from evenplace.evaluation import Predictions, Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
+from evenplace.photos.asked import Asked, find_asked
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
@@ -32,6 +34,7 @@ from evenplace.run.indexing import (
     index_database,
     index_given,
 )
+from evenplace.run.located import Located, locate_pictures
 from evenplace.run.tune import Tuned, rehearse, tuned_recipe
 from evenplace.training import loop
 from evenplace.training.distributed import rank_of_process, world_size
@@ -227,6 +230,27 @@ class Run:
         if self._opened.describer is None:
             self.files.open_describer()  # says what the run needs
         return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
+
+    def locate_many(
+        self,
+        photos: Asked | Sequence[str | Path],
+        k: int = 5,
+        *,
+        min_precision: float | None = None,
+        every: float = 1.0,
+        done: frozenset[str] = frozenset(),
+        progress: Progress | None = None,
+    ) -> Iterator[list[Located]]:
+        """Say where many photos were taken, a block at a time and in their order.
+
+        photos: files, folders, patterns, lists and videos; every: seconds between a video's
+        frames.  done: names that need no answer any more.
+        """
+        asked = photos if isinstance(photos, Asked) else find_asked(photos)
+        engine = self.search(min_precision=min_precision)
+        if engine.describer is None:
+            self.files.open_describer()  # says what the run needs
+        return locate_pictures(engine, asked.blocks(every, done), k, progress)
 
     def _asks_newest(self, min_precision: float | None) -> bool:
         """Whether the engine of the last question is the one for the next."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import ExifTags, Image
 
-from evenplace.errors import PhotoError
+from evenplace.errors import UnplacedError
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres
 from evenplace.photos.scan import first_pictures, picture_paths
@@ -39,7 +39,7 @@ def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Pho
     longitude = np.array([shot.longitude for shot in shots])
     reasons = {row: shot.reason for row, shot in enumerate(shots) if shot.reason}
     if len(reasons) == len(shots):
-        raise PhotoError(
+        raise UnplacedError(
             f"none of the {len(shots)} photos in {path} says where it was taken, for example "
             f"{Path(paths[0].as_py()).name}: {reasons[0]}; name them as SF-XL does, or give a table"
         )
@@ -69,17 +69,17 @@ def read_shot(path: str) -> Shot:
             gps, details = exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as cause:
         return Shot(reason=f"it cannot be opened ({cause})")
+    time = _time(details.get(BASE.DateTimeOriginal) or exif.get(BASE.DateTime))
     if not gps or GPS.GPSLatitude not in gps or GPS.GPSLongitude not in gps:
-        return Shot(reason="its EXIF has no GPS position")
+        return Shot(time=time, reason="its EXIF has no GPS position")
     try:
         latitude = _degrees(gps[GPS.GPSLatitude], gps.get(GPS.GPSLatitudeRef, "N"), "S")
         longitude = _degrees(gps[GPS.GPSLongitude], gps.get(GPS.GPSLongitudeRef, "E"), "W")
         heading = float(gps.get(GPS.GPSImgDirection, NAN))
     except (TypeError, ValueError, ZeroDivisionError) as cause:
-        return Shot(reason=f"its GPS position cannot be read ({cause})")
+        return Shot(time=time, reason=f"its GPS position cannot be read ({cause})")
     if latitude == 0 and longitude == 0:  # what many cameras write before the first fix
-        return Shot(reason="its GPS position is 0, 0, which cameras write without a fix")
-    time = _time(details.get(BASE.DateTimeOriginal) or exif.get(BASE.DateTime))
+        return Shot(time=time, reason="its GPS position is 0, 0, which cameras write without a fix")
     return Shot(latitude, longitude, heading, time)
 
 

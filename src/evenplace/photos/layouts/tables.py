@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evenplace.errors import PhotoError
+from evenplace.errors import PhotoError, UnplacedError
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.scan import check_exists
@@ -169,7 +169,7 @@ def _find_columns(present: list[str], file: Path, names: dict[str, str]) -> dict
             f"{sorted(unknown)[0]!r} is nothing a table is asked for; name {', '.join(USUAL)}"
         )
     if not ({"east", "north"} <= set(found) or {"latitude", "longitude"} <= set(found)):
-        raise PhotoError(
+        raise UnplacedError(
             f"{file} has no positions (columns: {', '.join(present)}); "
             "name them with east= and north=, or latitude= and longitude="
         )

@@ -76,10 +76,64 @@
         pen.closePath(); pen.fill();
         pen.globalAlpha = 1; pen.strokeStyle = rim; pen.lineWidth = Math.min(1.2, (r - l) / 12); pen.stroke();
       }
-      drawDots(pen, dots, data, hidden, px, py, size, scale);
+      if (dots && data.points.clusters) drawClusters(pen, clustersOf(dots, crs, at.z), data, at, size);
+      else drawDots(pen, dots, data, hidden, px, py, size, scale);
       return tile;
     },
   });
+
+  // Dots of one square of pixels are one cluster: where its dots are, how many, and one of them.
+  const SQUARE = 44;
+  const clustersOf = (dots, crs, zoom) => {
+    const known = (dots.clusters = dots.clusters || new Map());
+    if (known.has(zoom)) return known.get(zoom);
+    const pixels = frame(crs, zoom), found = new Map();
+    for (let i = 0; i < dots.at.length / 2; i++) {
+      const x = pixels.x(dots.at[2 * i], dots.at[2 * i + 1]), y = pixels.y(dots.at[2 * i], dots.at[2 * i + 1]);
+      const key = `${Math.floor(x / SQUARE)} ${Math.floor(y / SQUARE)}`;
+      if (!found.has(key)) found.set(key, { x: 0, y: 0, dots: [], kinds: [] });
+      const one = found.get(key), n = one.dots.push(i);
+      one.x += (x - one.x) / n; one.y += (y - one.y) / n;
+      one.kinds[dots.kinds[i]] = (one.kinds[dots.kinds[i]] || 0) + 1;
+    }
+    known.set(zoom, [...found.values()]);
+    return known.get(zoom);
+  };
+
+  const sizeOf = (cluster, radius) => cluster.dots.length === 1 ? radius : Math.min(21, 9 + 3 * Math.log2(cluster.dots.length));
+  const drawClusters = (pen, clusters, data, at, size) => {
+    const inks = data.points.keys.map((key) => colour(key[1])), rim = colour("--card");
+    for (const one of clusters) {
+      const x = one.x - at.x * size, y = one.y - at.y * size, radius = sizeOf(one, data.points.radius);
+      if (x < -radius || y < -radius || x > size + radius || y > size + radius) continue;
+      let turn = -Math.PI / 2;
+      inks.forEach((ink, kind) => {  // a pie of how sure its answers are
+        const end = turn + (2 * Math.PI * (one.kinds[kind] || 0)) / one.dots.length;
+        if (end === turn) return;
+        pen.beginPath(); pen.moveTo(x, y); pen.arc(x, y, radius, turn, end); pen.closePath();
+        pen.fillStyle = ink; pen.fill();
+        turn = end;
+      });
+      pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.strokeStyle = rim; pen.lineWidth = 2; pen.stroke();
+      if (one.dots.length === 1) continue;
+      pen.beginPath(); pen.arc(x, y, radius * 0.68, 0, 7); pen.fillStyle = rim; pen.fill();
+      pen.fillStyle = colour("--ink"); pen.font = "600 11px system-ui, sans-serif";
+      pen.textAlign = "center"; pen.textBaseline = "middle"; pen.fillText(one.dots.length, x, y);
+    }
+  };
+
+  // A cluster opens: nearer, until its dots part; those of one spot are listed one after another.
+  const clickedCluster = (data, dots, map, event, show) => {
+    const zoom = map.getZoom(), spot = map.options.crs.latLngToPoint(event.latlng, zoom);
+    const one = clustersOf(dots, map.options.crs, zoom).find((cluster) =>
+      Math.hypot(cluster.x - spot.x, cluster.y - spot.y) <= Math.max(12, sizeOf(cluster, data.points.radius)));
+    if (!one) return false;
+    const corners = one.dots.map((i) => [dots.at[2 * i + 1], dots.at[2 * i]]), box = L.latLngBounds(corners);
+    if (one.dots.length > 1 && zoom < map.getMaxZoom() && !box.getNorthEast().equals(box.getSouthWest()))
+      map.fitBounds(box, { padding: [60, 60], maxZoom: Math.min(map.getMaxZoom(), zoom + 3) });
+    else show(one.dots.slice(0, 20).map((i) => data.points.texts[i]));
+    return true;
+  };
 
   const drawDots = (pen, dots, data, hidden, px, py, size, scale) => {
     if (!dots || (!dots.kinds && scale < 0.35)) return;
@@ -116,9 +170,22 @@
       `<p>${facts}</p><div class="strip">${images}</div>`;
   };
 
+  // Parts of the page itself, shown again.
+  const blocksOf = (ids) => {
+    const all = document.createElement("div");
+    ids.forEach((id) => {
+      const copy = document.createElement("div");
+      copy.className = "told";
+      copy.innerHTML = document.querySelector(id).innerHTML;
+      all.append(copy);
+    });
+    return all;
+  };
+
   const clicked = (data, cells, dots, hidden, map, event) => {
     const { lng: x, lat: y } = event.latlng, near = 8 / frame(map.options.crs, map.getZoom()).scale;
-    const show = (text) => L.popup({ maxWidth: 300, minWidth: 200 }).setLatLng(event.latlng).setContent(text).openOn(map);
+    const show = (text) => L.popup({ maxWidth: 300, minWidth: 200, maxHeight: 320 }).setLatLng(event.latlng).setContent(text).openOn(map);
+    if (dots && data.points.clusters && clickedCluster(data, dots, map, event, (texts) => show(blocksOf(texts)))) return;
     if (dots && dots.kinds && data.points.texts.length) {
       for (let i = 0; i < dots.at.length / 2; i++)
         if (!(data.points.groups && hidden.has(data.points.groups[i])) && Math.hypot(dots.at[2 * i] - x, dots.at[2 * i + 1] - y) < near) return show(data.points.texts[i]);

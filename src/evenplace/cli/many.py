@@ -1,0 +1,122 @@
+"""evenplace locate, for more than one photo: in batches, resumable, into files and a table."""
+
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from evenplace.cli.console import bars, console, errors, print_table
+
+if TYPE_CHECKING:
+    from evenplace.photos.asked import Asked
+    from evenplace.run.located import Located
+    from evenplace.run.run import Run
+
+SHOWN = 20  # lines of the table on screen
+
+
+@dataclass(frozen=True)
+class Many:
+    """What was asked for besides the photos."""
+
+    k: int
+    min_precision: float | None
+    out: tuple[Path, ...]
+    replace: bool
+    every: float
+    as_json: bool
+
+
+def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
+    """Answer every photo, then write every file; what was answered before a stop is kept."""
+    from evenplace.report.answers import check_out, write_answers
+    from evenplace.retrieval import open_index
+    from evenplace.retrieval.answer_json import index_name
+    from evenplace.run.journal import Journal, check_free
+
+    index = open_index(run.folder / "index")
+    for out in many.out:
+        check_out(out, index.photos.zones)
+        check_free(out, many.replace)
+    if passed := asked.say_passed():
+        errors.print(passed, markup=False, soft_wrap=True)
+    way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
+           "every": many.every}  # fmt: skip
+    journal = Journal(many.out[0] if many.out else None, way, many.replace)
+    if journal.answers:
+        _tell(f"going on after {len(journal.answers):,} photos answered before")
+    began, before = time.perf_counter(), len(journal.answers)
+    try:
+        with bars() as announce:
+            show = announce("locating")
+            found = run.locate_many(
+                asked, many.k, min_precision=many.min_precision, every=many.every,
+                done=journal.done,
+                progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
+            )  # fmt: skip
+            for block in found:
+                journal.add(block)
+    except KeyboardInterrupt:
+        if many.out:
+            _tell(f"stopped after {len(journal.answers):,} photos; the same command goes on")
+        raise typer.Exit(130) from None
+    spent = time.perf_counter() - began
+    lines = journal.answers
+    for out in many.out:
+        write_answers(lines, out, index.places)
+    journal.end()
+    if many.as_json:
+        for line in lines:
+            print(json.dumps(line.as_dict()))
+        return
+    _print(lines)
+    console.print(_summary(lines, (len(lines) - before) / max(spent, 1e-9)), markup=False,
+                  soft_wrap=True)  # fmt: skip
+    for out in many.out:
+        console.print(f"written: {out}", markup=False, soft_wrap=True)
+
+
+def _tell(text: str) -> None:
+    errors.print(text, markup=False, soft_wrap=True)
+
+
+def _print(lines: "list[Located]") -> None:
+    rows = [[Path(line.photo).name, *_cells(line)] for line in lines[:SHOWN]]
+    print_table(("photo", "where", "give or take", "confidence", "like"), rows)
+    if len(lines) > SHOWN:
+        console.print(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all", markup=False)
+
+
+def _cells(line: "Located") -> list[str]:
+    if not line.answered or line.spot is None:
+        return [line.status, "", f"{line.confidence:.2f}" if line.matches else "", line.reason]
+    spot = line.spot
+    where = f"east {spot.east:.1f}, north {spot.north:.1f}"
+    if spot.latitude is not None:
+        where = f"{spot.latitude:.6f}, {spot.longitude:.6f}"
+    like = Path(line.matches[0].path).name
+    return [where, f"{spot.major:.0f} m", f"{line.confidence:.2f}", like]
+
+
+def _summary(lines: "list[Located]", rate: float) -> str:
+    """How many were answered, how surely, and what own positions say to it."""
+    from evenplace.report.answer_files import own_gps_gap
+
+    count = Counter(line.status for line in lines)
+    told = ", ".join(f"{many:,} {status}" for status, many in count.most_common())
+    said = f"{len(lines):,} photos: {told}; {rate:.3g} photos a second"
+    answers = [line for line in lines if line.answered]
+    if answers:
+        sure = np.median([line.confidence for line in answers])
+        kind = "" if answers[0].calibrated else " (not calibrated: a score and no probability)"
+        said += f"; median confidence {sure:.2f}{kind}"
+    gaps = [gap for line in answers if (gap := own_gps_gap(line)) is not None]
+    if gaps:
+        near = sum(gap <= 25 for gap in gaps)
+        said += f"; of {len(gaps):,} with a position of their own {near:,} are within 25 m of it"
+    return said

@@ -1,0 +1,159 @@
+"""Which pictures somebody asks about: photos, folders, patterns, lists, tables, videos.
+
+None of them needs a position.  What is no picture is passed over and counted.
+"""
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from PIL import Image
+
+from evenplace.errors import PhotoError, SettingError
+from evenplace.photos.layouts import tables
+from evenplace.photos.layouts.exif import Shot, read_shot
+from evenplace.photos.pictures import SUFFIXES
+from evenplace.photos.scan import walk_pictures
+from evenplace.photos.videos import VIDEOS, read_frames
+
+BLOCK = 256  # photos at a time
+FRAMES = 32  # of a video, which wait in memory
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture to ask about: its name, what a describer takes, and what it says of itself."""
+
+    name: str  # its path; of a frame, that of the video and the second
+    source: str | Image.Image
+    shot: Shot = field(default_factory=Shot)
+    second: float | None = None  # of a video
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Files in the order they were asked for, and what was passed over."""
+
+    paths: tuple[str, ...]
+    passed: Counter[str] = field(default_factory=Counter)  # other files of folders, by ending
+
+    @property
+    def videos(self) -> bool:
+        return any(is_video(path) for path in self.paths)
+
+    def say_passed(self) -> str:
+        """What folders held besides pictures, in a sentence; empty if nothing."""
+        if not self.passed:
+            return ""
+        kinds = ", ".join(f"{count} {kind or 'without ending'}" for kind, count in
+                          self.passed.most_common(5))  # fmt: skip
+        films = any(kind in VIDEOS for kind in self.passed)
+        remedy = "; name a video itself to have its frames located" if films else ""
+        return f"passed over {self.passed.total():,} files that are no pictures ({kinds}){remedy}"
+
+    def blocks(self, every: float = 1.0, done: frozenset[str] = frozenset()) -> Iterator["Block"]:
+        """The pictures a few at a time, but for those `done`; of videos a frame every second."""
+        if not every > 0:
+            raise SettingError(f"--every {every:g} takes no frames; use seconds above 0")
+        for films, paths in _runs(self.paths):
+            if films:
+                frames = (frame for path in paths for frame in _frames(path, every, done))
+                while block := list(islice(frames, FRAMES)):
+                    yield block
+            else:
+                wanted = [path for path in paths if path not in done]
+                for start in range(0, len(wanted), BLOCK):
+                    part = wanted[start : start + BLOCK]
+                    yield [Picture(path, path, read_shot(path)) for path in part]
+
+
+Block = list[Picture]
+
+
+def find_asked(words: Sequence[str | Path]) -> Asked:
+    """What is meant by paths as a person types them; each file once."""
+    found: dict[str, None] = {}
+    passed: Counter[str] = Counter()
+    for word in words:
+        for path in _meant(os.fspath(word), passed):
+            found.setdefault(path)
+    return Asked(tuple(found), passed)
+
+
+def is_video(path: str | Path) -> bool:
+    return Path(path).suffix.lower() in VIDEOS
+
+
+def _meant(word: str, passed: Counter[str]) -> list[str]:
+    path = Path(word)
+    if path.is_dir():
+        return _folder(path, passed)
+    if not path.exists() and any(mark in word for mark in "*?["):
+        names = sorted(glob.glob(word, recursive=True))  # noqa: PTH207, a pattern with folders
+        if not names:
+            raise PhotoError(f"nothing is named like {word}; check the pattern")
+        return [one for name in names for one in _meant(name, passed)]
+    if path.suffix.lower() == ".txt":
+        return _listed(path)
+    if path.suffix.lower() in tables.SUFFIXES and path.is_file():
+        return _tabled(path)
+    return [word]
+
+
+def _folder(folder: Path, passed: Counter[str]) -> list[str]:
+    files = sorted(walk_pictures(folder, "*"))
+    pictures = [name for name in files if name.lower().endswith(SUFFIXES)]
+    passed.update(Path(name).suffix.lower() for name in set(files).difference(pictures))
+    if not pictures:
+        raise PhotoError(
+            f"{folder} holds no photos (looked for {', '.join(SUFFIXES)}); check the path"
+        )
+    return pictures
+
+
+def _listed(file: Path) -> list[str]:
+    """A path a line, from the list's folder, or from here."""
+    if not file.is_file():
+        raise PhotoError(f"{file} does not exist; check the path")
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    names = [line for line in lines if line and not line.startswith("#")]
+    if not names:
+        raise PhotoError(f"{file} lists no pictures; write a path a line")
+    return [_beside(file, name) for name in names]
+
+
+def _tabled(file: Path) -> list[str]:
+    """The paths of a table, whether it has positions or not."""
+    table = tables.load_table(file)
+    lower = {name.lower().strip(): name for name in table.column_names}
+    column = next((lower[one] for one in tables.USUAL["path"] if one in lower), None)
+    if column is None:
+        raise PhotoError(
+            f"{file} has no column of paths ({', '.join(table.column_names)}); call it path"
+        )
+    return [_beside(file, str(name)) for name in table.column(column).to_pylist() if name]
+
+
+def _beside(file: Path, name: str) -> str:
+    beside = file.parent / name
+    return str(beside if beside.exists() or not Path(name).exists() else Path(name))
+
+
+def _runs(paths: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    """Stretches of photos and of videos, in order."""
+    start = 0
+    for end in range(1, len(paths) + 1):
+        if end == len(paths) or is_video(paths[end]) != is_video(paths[start]):
+            yield is_video(paths[start]), list(paths[start:end])
+            start = end
+
+
+def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:
+    for second, frame in read_frames(path, every):
+        name = f"{path}#t={second:.2f}"
+        if name not in done:
+            yield Picture(name, frame, second=second)

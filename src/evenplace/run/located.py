@@ -1,0 +1,198 @@
+"""Many photos → a line each: where it was taken, how sure that is, or why nothing is said.
+
+Knows nothing of files of answers: `report/answer_files.py` writes them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.describe.describer import Progress
+from evenplace.photos.asked import Picture
+from evenplace.photos.geodesy import to_metres
+from evenplace.photos.layouts.exif import Shot
+from evenplace.retrieval import Answer, Index, Search
+from evenplace.retrieval.answer_json import answer_json, index_name
+
+Corner = NDArray[np.float64]
+Reach = dict[int, tuple[Corner, Corner]]
+ANSWERED, ABSTAINED, UNREADABLE = "answered", "no answer", "unreadable"
+ELSEWHERE = 5000.0  # metres from the database where a photo's own GPS says it cannot be found
+
+
+@dataclass(frozen=True)
+class Match:
+    """A database photo that a photo looks like."""
+
+    path: str
+    east: float
+    north: float
+    latitude: float | None
+    longitude: float | None
+    similarity: float
+    distance: float
+    inliers: int | None = None  # points that match; None where nobody looked
+    credit: str = ""  # whose photo it is, and under which licence
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a photo was taken, and the ellipse of 95 %."""
+
+    east: float
+    north: float
+    zone: int
+    latitude: float | None
+    longitude: float | None
+    major: float
+    minor: float
+    bearing: float
+
+
+@dataclass(frozen=True)
+class Located:
+    """A line of the answers.  An abstention keeps its best guess in `spot`, for people who look."""
+
+    photo: str
+    status: str
+    reason: str = ""  # of no answer
+    confidence: float = 0.0
+    calibrated: bool = False
+    spot: Spot | None = None
+    matches: tuple[Match, ...] = ()
+    taken: str = ""  # ISO, by the camera's clock
+    second: float | None = None  # of a video
+    own: tuple[float, float] | None = None  # latitude and longitude in its EXIF
+
+    @property
+    def answered(self) -> bool:
+        return self.status == ANSWERED
+
+    @property
+    def verified(self) -> int | None:
+        """Points that match the best photo's; None where nobody looked."""
+        return self.matches[0].inliers if self.matches else None
+
+    @property
+    def clock(self) -> float:
+        """Seconds by which photos are ordered; nan where unknown."""
+        if self.second is not None:
+            return self.second
+        return float(np.datetime64(self.taken, "s").astype(int)) if self.taken else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Self:
+        spot = None if kept["spot"] is None else Spot(**kept["spot"])
+        own = None if kept["own"] is None else (kept["own"][0], kept["own"][1])
+        matches = tuple(Match(**one) for one in kept["matches"])
+        return cls(**{**kept, "spot": spot, "own": own, "matches": matches})
+
+
+def locate_pictures(
+    engine: Search,
+    blocks: Iterable[Sequence[Picture]],
+    k: int = 5,
+    progress: Progress | None = None,
+) -> Iterator[list[Located]]:
+    """Answer blocks of pictures, each in one go: described in batches, asked in batches."""
+    assert engine.describer is not None
+    name, reach, done = index_name(engine.index), _reach(engine.index), 0
+    for block in blocks:
+        sources = [picture.source for picture in block]
+        show = None if progress is None else _after(progress, done)
+        described = engine.describer.describe(sources, progress=show)
+        asked = [sources[row] for row in described.rows]
+        answers = engine.answers(described.descriptors, k, pictures=asked)
+        found = dict(zip(described.rows.tolist(), answers, strict=True))
+        reasons = iter(described.skipped)
+        yield [
+            _located(engine.index, picture, found[row], name, reach)
+            if row in found
+            else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
+            for row, picture in enumerate(block)
+        ]
+        done += len(block)
+
+
+def _after(progress: Progress, before: int) -> Progress:
+    return lambda done, total: progress(before + done, 0)
+
+
+def _located(index: Index, picture: Picture, answer: Answer, name: str, reach: Reach) -> Located:
+    plain = answer_json(index, answer, name)
+    spot = None
+    if plain["position"] is not None:
+        position = dict(plain["position"])
+        spot = Spot(**position.pop("ellipse"), **position)
+    reason = answer.reason or _elsewhere(reach, picture)
+    matches = tuple(
+        Match(
+            path=hit.path,
+            east=said["east"],
+            north=said["north"],
+            latitude=said["latitude"],
+            longitude=said["longitude"],
+            similarity=said["similarity"],
+            distance=said["distance"],
+            inliers=hit.inliers,
+        )
+        for hit, said in zip(answer.hits, plain["hits"], strict=True)
+    )
+    return _line(
+        picture,
+        status=ABSTAINED if reason else ANSWERED,
+        reason=reason,
+        confidence=plain["confidence"],
+        calibrated=answer.calibrated,
+        spot=spot,
+        matches=matches,
+    )
+
+
+def _line(picture: Picture, **known: Any) -> Located:
+    shot = picture.shot
+    return Located(
+        photo=picture.name,
+        taken="" if np.isnat(shot.time) else str(shot.time),
+        second=picture.second,
+        own=None if np.isnan(shot.latitude) else (shot.latitude, shot.longitude),
+        **known,
+    )
+
+
+def _reach(index: Index) -> Reach:
+    """The corners of what each UTM zone has photos of; nothing where metres are local."""
+    photos = index.photos
+    corners = {}
+    for zone in photos.zones if 0 not in photos.zones else []:
+        mine = photos.positions[photos.zone == zone]
+        corners[zone] = (mine.min(axis=0), mine.max(axis=0))
+    return corners
+
+
+def _elsewhere(reach: Reach, picture: Picture) -> str:
+    """Why a photo cannot be of this database by its own GPS; empty if it can, or has none."""
+    shot = picture.shot
+    if np.isnan(shot.latitude) or not reach:
+        return ""
+    if min(_metres_off(shot, zone, *corners) for zone, corners in reach.items()) <= ELSEWHERE:
+        return ""
+    return (
+        f"its own GPS position, {shot.latitude:.4f}, {shot.longitude:.4f}, is more than "
+        f"{ELSEWHERE / 1000:.0f} km outside the database"
+    )
+
+
+def _metres_off(shot: Shot, zone: int, low: Corner, high: Corner) -> float:
+    """Metres from the rectangle around the photos of a zone; endless in another."""
+    at = to_metres([shot.latitude], [shot.longitude], zone)
+    here = np.array([at.east[0], at.north[0]])
+    if at.zone[0] != zone:
+        return float("inf")
+    return float(np.hypot(*np.maximum(0, np.maximum(low - here, here - high))))

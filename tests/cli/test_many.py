@@ -1,0 +1,252 @@
+"""Many photos at the command line: from a folder to a file of answers, and what can go wrong."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import cv2
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import ExifTags, Image
+
+from evenplace.photos.geodesy import to_degrees
+from evenplace.run.run import Run
+from tests.documents.typist import in_this_process
+from tests.drawn import EAST, NORTH, ZONE, draw_split
+from tests.serve.conftest import make_run
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty photos, a calibrated run of them, and twelve to ask with."""
+    folder = draw_split(tmp_path_factory.mktemp("many"), database=40, queries=12)
+    make_run(folder / "run", folder / "database")
+    return folder
+
+
+@pytest.fixture
+def here(town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run, and with the queries under names that say nothing."""
+    (tmp_path / "run").symlink_to(town / "run")
+    (tmp_path / "trip").mkdir()
+    for number, query in enumerate(sorted((town / "queries").iterdir())):
+        shutil.copy(query, tmp_path / f"trip/img_{number:02d}.jpg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def typed(line: str, code: int = 0) -> str:
+    said, ended = in_this_process(["evenplace", *line.split()])
+    assert ended == code, said
+    return said
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_folder_becomes_a_table_with_a_line_a_photo(here: Path) -> None:
+    said = typed("locate run trip --out answers.csv")
+    rows = rows_of("answers.csv")
+    assert [Path(row["photo"]).name for row in rows] == [f"img_{at:02d}.jpg" for at in range(12)]
+    assert "12 photos: 12 answered" in said
+    assert "photos a second" in said
+    for row in rows:
+        lat, lon = to_degrees(float(row["east"]), float(row["north"]), ZONE)
+        assert float(row["latitude"]) == pytest.approx(float(lat), abs=1e-6)
+        assert float(row["longitude"]) == pytest.approx(float(lon), abs=1e-6)
+        assert abs(float(row["east"]) - EAST) < 150
+        assert float(row["uncertainty_m"]) > 0
+        assert 0 <= float(row["confidence"]) <= 1
+        assert row["verified_matches"] == ""
+        assert Path(row["match"]).is_file()
+        assert Path(row["match_5"]).is_file()
+
+
+def test_many_are_answered_as_one_alone_is(here: Path) -> None:
+    typed("locate run trip --out answers.csv")
+    alone = json.loads(typed("locate run trip/img_03.jpg --json").splitlines()[-1])
+    row = rows_of("answers.csv")[3]
+    assert row["match"] == alone["hits"][0]["path"]
+    assert float(row["confidence"]) == pytest.approx(alone["confidence"], abs=1e-3)
+    assert float(row["east"]) == pytest.approx(alone["position"]["east"], abs=0.02)
+
+
+def test_every_kind_of_file_tells_an_independent_reader_the_same(here: Path) -> None:
+    kinds = ("csv", "parquet", "geojson", "gpx", "kml", "html")
+    typed("locate run trip " + " ".join(f"--out a.{kind}" for kind in kinds))
+    wanted = [(float(row["longitude"]), float(row["latitude"])) for row in rows_of("a.csv")]
+    table = pq.read_table("a.parquet").to_pydict()
+    assert list(zip(table["longitude"], table["latitude"], strict=True)) == wanted
+    assert [len(matches) for matches in table["matches"]] == [5] * 12
+    features = json.loads(Path("a.geojson").read_text())["features"]
+    assert [tuple(one["geometry"]["coordinates"]) for one in features] == wanted
+    points = ET.parse("a.gpx").findall("{http://www.topografix.com/GPX/1/1}wpt")
+    assert [(float(one.attrib["lon"]), float(one.attrib["lat"])) for one in points] == wanted
+    spots = ET.parse("a.kml").findall(".//{http://www.opengis.net/kml/2.2}coordinates")
+    assert [tuple(map(float, (one.text or "").split(",")[:2])) for one in spots] == wanted
+    page = Path("a.html").read_text()
+    assert page.count("<li id=") == 12
+    assert "http://" not in page.split("</style>", 1)[1].split("<script>")[0]
+
+
+def test_what_was_not_answered_has_a_reason_and_no_position(here: Path) -> None:
+    Path("trip/broken.jpg").write_bytes(b"\xff\xd8 no picture")
+    typed("locate run trip --min-precision 0.999 --out a.csv --out a.geojson --out a.html")
+    rows = {Path(row["photo"]).name: row for row in rows_of("a.csv")}
+    broken = rows.pop("broken.jpg")
+    assert broken["status"] == "unreadable"
+    assert "broken.jpg" in broken["reason"]
+    silent = [row for row in rows.values() if row["status"] == "no answer"]
+    assert silent
+    assert all(row["latitude"] == "" and "99.9 %" in row["reason"] for row in silent)
+    features = json.loads(Path("a.geojson").read_text())["features"]
+    assert len(features) == 13
+    assert sum(one["geometry"] is None for one in features) == len(silent) + 1
+    assert "Without an answer" in Path("a.html").read_text()
+
+
+def test_patterns_lists_tables_and_names_mean_the_same_photos(here: Path) -> None:
+    names = [f"trip/img_{at:02d}.jpg" for at in range(3)]
+    Path("list.txt").write_text("# mine\n" + "\n".join(names))
+    Path("table.csv").write_text("file,whose\n" + "\n".join(f"{one},me" for one in names))
+    for number, asked in enumerate(
+        ("trip/img_0[0-2].jpg", "list.txt", "table.csv", " ".join(names))
+    ):
+        typed(f"locate run {asked} --out {number}.csv")
+        assert [row["photo"] for row in rows_of(f"{number}.csv")] == names
+
+
+def test_a_video_is_located_frame_by_frame(here: Path) -> None:
+    film = cv2.VideoWriter("walk.avi", cv2.VideoWriter.fourcc(*"MJPG"), 4.0, (64, 64))
+    for photo in sorted(Path("trip").iterdir()):
+        film.write(np.asarray(Image.open(photo))[:, :, ::-1])
+    film.release()
+    typed("locate run walk.avi --every 0.5 --out a.csv")
+    rows = rows_of("a.csv")
+    assert [row["photo"] for row in rows] == [f"walk.avi#t={at / 2:.2f}" for at in range(6)]
+    typed("locate run trip --out b.csv")
+    still = rows_of("b.csv")
+    axes = [[float(one[axis]) for axis in ("east", "north")] for one in rows + still[::2]]
+    away = np.linalg.norm(np.array(axes[:6]) - axes[6:], axis=1)
+    assert np.sum(away < 25) >= 5  # a film is compressed once more
+
+
+def test_a_stopped_job_goes_on_and_ends_as_if_it_had_not_stopped(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("locate run trip --out whole.csv")
+    monkeypatch.setattr("evenplace.photos.asked.BLOCK", 4)
+    real, calls = Run.locate_many, []
+
+    def stopped(self: Run, *words: object, **named: object) -> Iterator[object]:
+        calls.append(named["done"])
+        for number, block in enumerate(real(self, *words, **named)):  # type: ignore[arg-type]
+            if number == 2 and len(calls) == 1:
+                raise KeyboardInterrupt
+            yield block
+
+    monkeypatch.setattr(Run, "locate_many", stopped)
+    assert "stopped after 8 photos" in typed("locate run trip --out a.csv", code=130)
+    assert not Path("a.csv").exists()
+    refused = typed("locate run trip --out a.csv -k 3", code=2)
+    assert "begun with k 5" in refused
+    half = Path("a.csv.part").read_text()
+    Path("a.csv.part").write_text(half[:-20])  # as a power cut leaves it: the last line is lost
+    assert "going on after 7 photos" in typed("locate run trip --out a.csv")
+    assert Path("a.csv").read_text() == Path("whole.csv").read_text()
+    assert not Path("a.csv.part").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("locate run trip --out notes.txt", "use .csv, .parquet"),
+        ("locate run trip --out kept.csv", "kept.csv exists"),
+        ("locate run empty", "holds no photos"),
+        ("locate run nothing*.jpg", "nothing is named like"),
+        ("locate run none.txt", "none.txt does not exist"),
+        ("locate run trip/film.mp4", "no video that can be decoded"),
+        ("locate run trip --every 0", "--every 0 takes no frames"),
+        ("locate run", "takes photos or --descriptor"),
+        ("locate run kept.csv", "has no column of paths"),
+    ],
+)
+def test_a_sentence_for_what_cannot_be_and_nothing_written_over(
+    here: Path, line: str, sentence: str
+) -> None:
+    Path("kept.csv").write_text("a,b\n1,2\n")
+    Path("empty").mkdir()
+    Path("trip/film.mp4").write_bytes(b"no film")
+    said = typed(line, code=2)
+    assert sentence in said
+    assert "Traceback" not in said
+    assert Path("kept.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_a_file_is_written_over_when_told_to(here: Path) -> None:
+    Path("a.csv").write_text("mine")
+    typed("locate run trip --out a.csv --replace")
+    assert len(rows_of("a.csv")) == 12
+
+
+def test_other_files_of_a_folder_are_passed_over_and_counted(here: Path) -> None:
+    Path("trip/notes.txt").write_text("a day out")
+    Path("trip/film.mp4").write_bytes(b"")
+    said = typed("locate run trip --out a.csv")
+    assert "passed over 2 files that are no pictures" in said
+    assert "name a video itself" in said
+    assert len(rows_of("a.csv")) == 12
+
+
+def test_a_photo_whose_own_gps_is_elsewhere_is_not_answered(here: Path) -> None:
+    photo = Path("trip/img_00.jpg")
+    image, exif = Image.open(photo), Image.Exif()
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update(
+        {1: "N", 2: (48.0, 8.0, 0.0), 3: "E", 4: (11.0, 30.0, 0.0)}
+    )
+    image.save(photo, exif=exif)
+    typed("locate run trip --out a.csv")
+    rows = rows_of("a.csv")
+    assert rows[0]["status"] == "no answer"
+    assert "its own GPS position, 48.1333, 11.5000" in rows[0]["reason"]
+    assert rows[1]["status"] == "answered"
+
+
+def test_a_database_in_local_metres_has_no_degrees_to_write(here: Path, town: Path) -> None:
+    table = ["path,east,north"]
+    for path in sorted((town / "database").iterdir()):
+        _, east, north, *_ = path.name.split("@")
+        table.append(f"{path},{float(east) - EAST},{float(north) - NORTH}")
+    Path("local.csv").write_text("\n".join(table))
+    make_run(Path("flat"), Path("local.csv"))
+    assert "needs degrees" in typed("locate flat trip --out a.geojson", code=2)
+    typed("locate flat trip --out a.csv --out a.html")
+    assert rows_of("a.csv")[0]["latitude"] == ""
+    assert abs(float(rows_of("a.csv")[0]["east"])) < 150
+
+
+def test_json_is_a_line_a_photo(here: Path) -> None:
+    lines = typed("locate run trip --json").splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    assert len(found) == 12
+    assert found[0]["spot"]["zone"] == ZONE
+
+
+def test_queries_without_positions_are_judged_as_far_as_that_goes(here: Path) -> None:
+    said = typed("evaluate run --queries trip --min-precision 0.6")
+    assert "no recall: none of the 12 photos in trip says where it was taken" in said
+    for words in (
+        "answered at 60 % asked",
+        "confidence, quartiles",
+        "right, by its own confidence",
+    ):
+        assert words in said
+    Path("table.csv").write_text("path\ntrip/img_00.jpg\ntrip/img_01.jpg\n")
+    assert "no recall: table.csv has no positions" in typed("evaluate run --queries table.csv")
+    assert not Path("run/predictions.parquet").exists()
