@@ -251,3 +251,18 @@ def test_the_verb_prints_the_tables(
     assert "93.5" in said  # the paper's own
     assert (tmp_path / f"distance-{folder.name}" / "tables.md").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1  # six ways to rank, one training
+
+
+@pytest.mark.parametrize("name", ["choices", "descriptors"])
+def test_a_study_that_chooses_never_asks_the_test(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["evenplace", "study", name, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "add --development" in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())

@@ -21,7 +21,8 @@ def study(
         str,
         typer.Argument(
             help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
-            "confidence, cost, tail, abstention, beyond, choices, rewards or fine-tuning"
+            "confidence, cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, "
+            "layer or descriptors"
         ),
     ],
     data: Annotated[
@@ -73,6 +74,11 @@ def study(
     from evenplace.study.tables import TABLES
 
     named, which = find_study(name).only(system or []), chosen(city, zone, bbox)
+    if named.development and not development:
+        raise SettingError(
+            f"{name} chooses settings: on a test's own queries it would choose by the answers; "
+            "add --development"
+        )
     words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
     command = " ".join(["evenplace", *words])
     many = int(queries) if queries and queries.isdigit() else None

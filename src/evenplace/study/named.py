@@ -9,6 +9,7 @@ from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.study import paper
+from evenplace.study.contest import contest, descriptors, layer
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
 from evenplace.training.low_visit import with_loss
@@ -238,4 +239,7 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "choices": choices,
     "rewards": rewards,
     "fine-tuning": fine_tuning,
+    "contest": contest,
+    "layer": layer,
+    "descriptors": descriptors,
 }

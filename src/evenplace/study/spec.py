@@ -54,6 +54,7 @@ class Study:
     note: str = ""  # what the paper has on this, and where it cannot be compared
     timed: int = 0  # queries asked one by one for the times
     pairs: tuple[tuple[str, str], ...] = ()  # further comparisons: a system, and against whom
+    development: bool = False  # chooses settings, so it must not see a test's queries
 
     def __post_init__(self) -> None:
         names = [system.name for system in self.systems]

@@ -116,6 +116,7 @@ def choices() -> Study:
             System("Multi-Similarity, 16 epochs", OURS, (*FIXED, "epochs=16"), loss=PAIRS),
         ),
         figures=("steps",),
+        development=True,
         note="With --development the queries are photos of the database and the test is unseen: "
         "what is chosen so can be judged on the test. Weights of the score are fixed.",
     )

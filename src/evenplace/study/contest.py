@@ -1,0 +1,80 @@
+"""Who finds most: the recommended system beside every method in small, and what it is made of.
+
+`contest` is judged on test queries; `descriptors` chooses among networks and is for --development;
+`layer` asks what the tail layer adds to descriptors that it did not choose.
+"""
+
+from typing import Any
+
+from evenplace.study.spec import Study, System
+from evenplace.training.recipe import recipe_names
+
+OURS = "dapr-m"
+L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2", "exact": True}
+LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false")
+FROZEN = ("folds=0", "epochs=0")
+_OTHERS = ("cosface", "cross-entropy")  # small by default
+
+
+def contest() -> Study:
+    """Every method that trains one network without a hub, under its own recipe."""
+    pairs = ("dc-cosplace", "dapr-c-boq", "dapr-c-salad")  # two networks trained as two
+    others = [name for name in recipe_names() if name.endswith("-small")]
+    others = [name for name in others if not name.startswith(pairs)]
+    systems = [System("recommended", OURS)]
+    systems += [System(name, name, against="recommended") for name in (*_OTHERS, *others)]
+    return Study(
+        "contest",
+        "Is the recommended system ahead of every method in small, overall and in each tier?",
+        tuple(systems),
+        tables=("recall", "gains", "confidence"),
+        figures=("steps", "precision-recall"),
+        note="Each method is trained and asked as its recipe says. Gains are a method's over the "
+        "recommended system: below zero where it is beaten.",
+    )
+
+
+def layer() -> Study:
+    """The same descriptors under L2, and with all that is learned of the places."""
+    hosts = {"VLAD, frozen": (OURS, ("epochs=0",)), "NetVLAD": ("netvlad-small", ()),
+             "MegaLoc": ("megaloc-small", ()), "CosPlace": ("cosplace-small", ())}  # fmt: skip
+    systems = []
+    for name, (recipe, changes) in hosts.items():
+        plain = f"{name} + L2"
+        systems += [
+            System(plain, recipe, (*changes, "folds=0"), search=L2, against=plain),
+            System(f"{name} + tail layer", recipe, (*changes, *LAYER), against=plain),
+        ]
+    return Study(
+        "layer",
+        "What does the tail layer add to descriptors that it did not choose, by tier?",
+        tuple(systems),
+        tables=("recall", "gains", "confidence", "abstention"),
+        figures=("steps",),
+        note="L2 searches the whole database. The layer: places, a score weighed on photos held "
+        "out in turn, impostors, a calibrated confidence.",
+    )
+
+
+def descriptors() -> Study:
+    """Networks that come by pip, frozen, ranked by L2: what `dapr-m` stands on."""
+    networks: dict[str, tuple[str, ...]] = {
+        "VLAD of Lite0, layer 5": (),
+        "layer 4": ("layer=4", "cut=5"),
+        "layer 6": ("layer=6", "cut=7"),
+        "Lite1": ("backbone=efficientnet-lite1",),
+        "320 pixels": ("image_size=320",),
+        "256 numbers": ("dim=256",),
+        "1,024 numbers": ("dim=1024",),
+    }
+    systems = [System(name, OURS, (*FROZEN, *how), search=L2) for name, how in networks.items()]
+    systems.append(System("means of bands", "dapr-m-bands", FROZEN, search=L2))
+    systems.append(System("last layer, GeM", "gem-small", FROZEN, search=L2))
+    return Study(
+        "descriptors",
+        "Which network that needs no hub finds most before anything is trained?",
+        tuple(systems),
+        figures=("steps",),
+        development=True,
+        note="Nothing is trained; clusters and axes are fitted to the database.",
+    )
