@@ -14,6 +14,10 @@ Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bflo
 BatchSize = Annotated[
     int | None, typer.Option("--batch", help="photos at a time; what suits the device if left out")
 ]
+Verify = Annotated[
+    int | None,
+    typer.Option("--verify", help="candidates to look at a second time; 0 for none"),
+]
 
 
 def describing(

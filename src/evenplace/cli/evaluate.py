@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import bars, console, errors, print_skipped, print_table
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 from evenplace.errors import UnplacedError
 
@@ -40,6 +40,7 @@ def evaluate(
     rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None,
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
+    verify: Verify = None,
     min_precision: Annotated[
         float | None, typer.Option(help="also judge answering only where so many are right, as .95")
     ] = None,
@@ -82,7 +83,7 @@ def evaluate(
         test = read_test(run / "index", protocol, queries, allow_partial)
         console.print(test.describe(), markup=False)
         photos, frames, radius = test.queries, test.frames, test.radius or radius
-    asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None}
+    asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None, "verify": verify}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     given = read_descriptors(descriptors, photos) if descriptors else None
     with bars() as announce:

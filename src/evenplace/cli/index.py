@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, console, print_skipped
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 from evenplace.errors import SettingError
 
@@ -60,6 +60,7 @@ def build(
         str | None,
         typer.Option(help="or how to keep them: float16, int8, pca256, pca256-int8, pq64 …"),
     ] = None,
+    verify: Verify = None,
     store: Annotated[
         str | None, typer.Option(help="also fill a Milvus store: its address, or a file name")
     ] = None,
@@ -105,17 +106,17 @@ def build(
     with bars() as announce:
         if descriptors:
             given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
-            built = opened.index_descriptors(given, photos, places, keep=how)
+            built = opened.index_descriptors(given, photos, places, keep=how, verify=verify or 0)
         elif method:
             built = opened.index_method(
                 photos, method, checkpoint or "official", cell=cell, announce=announce,
-                keep=how, **changes,
+                keep=how, verify=verify or 0, **changes,
             )  # fmt: skip
         else:
             if checkpoint or changes:
                 opened.files.choose_describer(checkpoint, **changes)
             shown = None if quiet else announce
-            built = opened.index(photos, announce=shown, keep=how)
+            built = opened.index(photos, announce=shown, keep=how, verify=verify)
             leave_ranks()
     if quiet:
         return

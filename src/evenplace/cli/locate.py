@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import console, print_table
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, describing
+from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.many import Many, locate_many
 from evenplace.errors import SettingError
 
@@ -26,6 +26,7 @@ def locate(
         Path | None, typer.Option(help="instead of a photo its descriptor, a .npy of one row")
     ] = None,
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
+    verify: Verify = None,
     min_precision: Annotated[
         float | None,
         typer.Option(help="answer only when this share of all answers given is right, as in 0.95"),
@@ -60,9 +61,9 @@ def locate(
     asked = find_asked(photos or [])
     alone = not out and len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     if descriptor is not None or alone:
-        _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, as_json)
+        _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, verify, as_json)
         return
-    many = Many(k, min_precision, tuple(out or ()), replace, every, as_json)
+    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json)
     locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
 
 
@@ -72,6 +73,7 @@ def _locate_one(
     descriptor: Path | None,
     k: int,
     min_precision: float | None,
+    verify: int | None,
     as_json: bool,
 ) -> None:
     from evenplace.retrieval import open_index
@@ -79,7 +81,7 @@ def _locate_one(
     from evenplace.retrieval.sources import read_descriptor
 
     given = photo if descriptor is None else read_descriptor(descriptor)
-    answer = opened.locate(given, k, min_precision=min_precision)
+    answer = opened.locate(given, k, min_precision=min_precision, verify=verify)
     index = open_index(opened.folder / "index")
     plain = answer_json(index, answer, index_name(index))
     if as_json:
@@ -87,10 +89,10 @@ def _locate_one(
         return
     _say(answer, plain, min_precision)
     print_table(
-        ("photo", "east", "north", "place", "similarity"),
+        ("photo", "east", "north", "place", "similarity", "matches"),
         [
             [hit.path, f"{hit.position[0]:.1f}", f"{hit.position[1]:.1f}", str(hit.place),
-             f"{hit.similarity:.3f}"]
+             f"{hit.similarity:.3f}", "" if hit.inliers is None else str(hit.inliers)]
             for hit in answer.hits
         ],
     )  # fmt: skip

@@ -26,6 +26,7 @@ class Many:
 
     k: int
     min_precision: float | None
+    verify: int | None
     out: tuple[Path, ...]
     replace: bool
     every: float
@@ -46,7 +47,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     if passed := asked.say_passed():
         errors.print(passed, markup=False, soft_wrap=True)
     way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
-           "every": many.every}  # fmt: skip
+           "verify": many.verify, "every": many.every}  # fmt: skip
     journal = Journal(many.out[0] if many.out else None, way, many.replace)
     if journal.answers:
         _tell(f"going on after {len(journal.answers):,} photos answered before")
@@ -55,8 +56,8 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         with bars() as announce:
             show = announce("locating")
             found = run.locate_many(
-                asked, many.k, min_precision=many.min_precision, every=many.every,
-                done=journal.done,
+                asked, many.k, min_precision=many.min_precision, verify=many.verify,
+                every=many.every, done=journal.done,
                 progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
             )  # fmt: skip
             for block in found:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import errors
-from evenplace.cli.describing import Device, Engine, Precision, describing
+from evenplace.cli.describing import Device, Engine, Precision, Verify, describing
 
 
 def serve(
@@ -30,6 +30,7 @@ def serve(
     min_precision: Annotated[
         float | None, typer.Option(help="abstain rather than be right less often than this")
     ] = None,
+    verify: Verify = None,
     queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
     patience: Annotated[
         float, typer.Option(help="seconds after which an answer is of no use; then 503")
@@ -60,6 +61,7 @@ def serve(
         tiles_credit=tiles_credit,
         photos=photos,
         min_precision=min_precision,
+        verify=verify,
         limits=Limits(waiting=queue, patience=patience),
         batching=Batching(photos=batch, window_ms=window_ms),
         device=device,

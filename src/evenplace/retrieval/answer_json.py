@@ -55,6 +55,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
                 "place": hit.place,
                 "tier": tier_name(index, hit.place),
                 "heading": _heading(index, hit.row),
+                "inliers": hit.inliers,
             }
             for hit in found.hits
         ],
@@ -69,6 +70,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
             for guess in found.places
         ],
         "elapsed_ms": {stage: round(ms, 2) for stage, ms in found.elapsed_ms.items()},
+        "looked": found.looked,
     }
 
 

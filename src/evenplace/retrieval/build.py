@@ -68,13 +68,14 @@ def index_described(
     raw: bool = False,
     own: bool = False,
     spectra: Sequence[str] = (),
+    extra: Mapping[str, Any] | None = None,
     keep: str | int | None = None,
 ) -> Index:
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
     so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
-    descriptors, photos, keep: as in `index_descriptors`.
+    descriptors, photos, extra, keep: as in `index_descriptors`.
     """
     prototypes = None
     if network.place_count:
@@ -90,6 +91,7 @@ def index_described(
         model=fingerprint(network),
         scale=None if found.prototypes is None else network.scale,
         spectra=spectra,
+        extra=extra,
         levels=_levels(network) if found.places is places else None,
         keep=keep,
     )

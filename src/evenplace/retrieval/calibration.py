@@ -32,11 +32,13 @@ class Way:
     shortlist: int  # places kept
     exact: bool = False
     facing: bool = False
+    look: str = ""  # how candidates are looked at a second time: `str` of the look
 
     def __str__(self) -> str:
         among = "the whole database" if self.exact else f"{self.shortlist} places"
+        look = f", {self.look}" if self.look else ""
         facing = ", headings counted" if self.facing else ""
-        return f"{self.rule} on {among}, confidence by {self.source}{facing}"
+        return f"{self.rule} on {among}{look}, confidence by {self.source}{facing}"
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,16 @@ class Rehearsal:
             draft.write_text(json.dumps(asdict(self)))
 
     @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Self:
+        answers = {
+            name: tuple(kept[name]) for name in ("confidence", "facing", "metres", "degrees")
+        }
+        return cls(**kept | answers | {"way": Way(**kept["way"])})
+
+    @classmethod
     def read(cls, path: str | Path) -> Self:
         try:
-            kept: dict[str, Any] = json.loads(Path(path).read_text())
-            for name in ("confidence", "facing", "metres", "degrees"):
-                kept[name] = tuple(kept[name])
-            return cls(**kept | {"way": Way(**kept["way"])})
+            return cls.from_dict(json.loads(Path(path).read_text()))
         except (ValueError, KeyError, TypeError) as cause:
             raise RunError(
                 f"{path} is no rehearsal ({cause}); learn it again: evenplace tune RUN"

@@ -110,7 +110,8 @@ class Search:
         rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
         if calibration is not None:
             source = confidence if isinstance(confidence, str) else repr(confidence)
-            calibration.check(Way(repr(rule), source, shortlist, exact, facing))
+            seen = "" if look is None else str(look)
+            calibration.check(Way(repr(rule), source, shortlist, exact, facing, seen))
         self.rule = rule.fit(self.ranking)
         self.facing = facing
         self._mass = confidence == "mass" and not facing

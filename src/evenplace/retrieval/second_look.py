@@ -40,7 +40,7 @@ Picture = str | bytes | Image.Image | Features
 COUNT = 20
 _FIRST = 5  # candidates before it is asked whether they settle it
 _HELD = 1024  # photos whose features are held in memory where the index keeps none
-_SURE, _ENOUGH = 0.99, 20  # settled: so many inliers are right so often, of so many seen
+_LOST, _ENOUGH = 0.01, 20  # settled: of at least so many that stop, so few lose a right answer
 _LEAST, _MOST = 8, 200  # inliers that may settle it
 
 
@@ -100,6 +100,9 @@ class SecondLook:
         self.packing = Packing(self.kind.dim)
         self._held: OrderedDict[int, Features] = OrderedDict()
         self._lock = Lock()
+
+    def __str__(self) -> str:
+        return say_look(self.kind.name, self.count, self.weights)
 
     def on(self, index: Index) -> "SecondLook":
         """The same on another generation of the index."""
@@ -161,6 +164,11 @@ class SecondLook:
         return found
 
 
+def say_look(features: str, count: int, weights: LookWeights) -> str:
+    """How candidates are looked at, in words that are the same for the same."""
+    return f"{features} on the first {count} by {weights}"
+
+
 @dataclass(frozen=True)
 class Looked:
     """The candidates of one rehearsed query, as the rule ranked them."""
@@ -194,21 +202,48 @@ def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookW
 
     optimiser.step(step)  # type: ignore[no-untyped-call]
     scale, worth = (first + moved.detach()).exp().tolist()
-    return LookWeights(scale, worth, _settled(asked))
+    weights = LookWeights(scale, worth)
+    return replace(weights, settled=_settled(asked, weights))
 
 
-def _settled(asked: Sequence[Looked]) -> int:
-    """The least inliers from which a candidate was right 99 times in 100; 0 for none."""
-    inliers = np.concatenate([one.inliers for one in asked])
-    right = np.concatenate([one.right for one in asked])
+def _settled(asked: Sequence[Looked], weights: LookWeights) -> int:
+    """The least inliers at which stopping loses a right answer once in 100 times; 0 for none.
+
+    Looking on could only correct an answer: whether it is right does not matter here.
+    """
+    stages = [stage for one in asked if (stage := _stages(one, weights)) is not None]
     settled = 0
     for least in range(_MOST, _LEAST - 1, -1):
-        seen = right[inliers >= least]
-        if len(seen) >= _ENOUGH:
-            if seen.mean() < _SURE:
-                break
-            settled = least
+        stopped = [stage for stage in stages if stage.most[-2] >= least]
+        if len(stopped) < _ENOUGH:
+            continue
+        at = [int(np.argmax(stage.most >= least)) for stage in stopped]
+        lost = [s.right[-1] and not s.right[end] for s, end in zip(stopped, at, strict=True)]
+        if np.mean(lost) > _LOST:
+            break
+        settled = least
     return settled
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """What is known of a query after each five candidates."""
+
+    most: Floats  # (S,) inliers of the best so far
+    right: NDArray[np.bool_]  # (S,) whether the answer would be right
+
+
+def _stages(one: Looked, weights: LookWeights) -> _Stages | None:
+    """None where there is nothing left to stop before."""
+    ends = [*range(_FIRST, len(one.inliers), _FIRST), len(one.inliers)]
+    if len(ends) < 2:
+        return None
+    ranking, right = Ranking(np.arange(len(one.right)), one.distances), []
+    for end in ends:
+        seen = np.where(np.arange(len(one.inliers)) < end, one.inliers, 0)
+        right.append(one.right[weights.rank(ranking, seen).order[0]])
+    most = np.array([one.inliers[:end].max() for end in ends])
+    return _Stages(most=most, right=np.array(right))
 
 
 def _flat(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from evenplace.retrieval import Search, open_index
-from evenplace.retrieval.calibration import Calibration, Way
+from evenplace.retrieval.calibration import Calibration, Rehearsal, Way
 from evenplace.retrieval.rerank import build_reranker
+from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
 from evenplace.run.folder import RunFolder
+from evenplace.run.looks import LearnedLook
 from evenplace.run.store import open_store
 from evenplace.run.tune import read_fused
 
@@ -21,6 +23,8 @@ def open_search(run: RunFolder, radius: float, heading: float | None, **changes:
     describer = run.open_describer() if run.describes else None
     index = open_index(run / "index")
     store = open_store(run, settings.get("ranked_by", index))
+    if settings["look"] is not None:
+        settings["look"] = SecondLook(index, *settings["look"])
     return Search(index, describer, store=store, **settings)
 
 
@@ -30,6 +34,7 @@ def search_settings(
     """What the recipe says, what was changed, and what was learned for just that.
 
     What was learned of the classifier's own ranking says nothing of one by another network.
+    look: how many candidates are looked at a second time, by what, and with which weights.
     """
     spec = run.recipe.search
     settings: dict[str, Any] = {
@@ -38,24 +43,63 @@ def search_settings(
         "confidence": spec.confidence,
         "exact": spec.exact,
         "facing": heading is not None,
+        "features": spec.features,
         **changes,
     }
     if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
         settings["rerank"] = read_fused(run / "fused.json")
+    count, features = settings.pop("verify", None), settings.pop("features")
+    count = spec.verify if count is None else count
+    learned = learned_look(run) if count else None
+    if learned is not None:
+        settings["confidence"] = learned.judge(settings["confidence"])
+    settings["look"] = (count, features, learned and learned.weights) if count else None
     settings.setdefault("calibration", find_calibration(run, settings, radius, heading))
-    if settings["calibration"] is None and settings["confidence"] == "evidence":
-        settings["confidence"] = "mass"  # log odds that nobody has calibrated
+    if settings["calibration"] is None and not _means_something(settings["confidence"]):
+        settings["confidence"] = "mass"
     return settings
+
+
+def _means_something(source: Any) -> bool:
+    """Whether a confidence can be read without calibration: log odds cannot."""
+    return isinstance(source, str) and source != "evidence"
+
+
+def learned_look(run: RunFolder) -> LearnedLook | None:
+    """What `tune` taught of the second look, if it did."""
+    return LearnedLook.read(run / "look.json") if (run / "look.json").exists() else None
 
 
 def find_calibration(
     run: RunFolder, settings: dict[str, Any], radius: float, heading: float | None
 ) -> Calibration | None:
     """The curve for answers found with these settings; None where they were not rehearsed."""
+    rehearsed = _rehearsal(run, looks=settings["look"] is not None)
+    if rehearsed is None:
+        return None
+    rule, source = settings["rerank"], settings["confidence"]
+    rule = build_reranker(rule) if isinstance(rule, str) else rule
+    asked = Way(
+        rule=repr(rule),
+        source=source if isinstance(source, str) else repr(source),
+        shortlist=settings["shortlist"],
+        exact=settings["exact"],
+        look=_say(settings["look"]),
+    )
+    return rehearsed.calibrate(radius, heading) if rehearsed.fits(asked) else None
+
+
+def _rehearsal(run: RunFolder, *, looks: bool) -> Rehearsal | None:
     if run.second or not (run / "calibration.json").exists():
         return None
-    rehearsed = run.rehearsal
-    rule = settings["rerank"]
-    rule = build_reranker(rule) if isinstance(rule, str) else rule
-    asked = Way(repr(rule), settings["confidence"], settings["shortlist"], settings["exact"])
-    return rehearsed.calibrate(radius, heading) if rehearsed.fits(asked) else None
+    if not looks:
+        return run.rehearsal
+    learned = learned_look(run)
+    return None if learned is None else learned.rehearsal
+
+
+def _say(look: tuple[int, str, LookWeights | None] | None) -> str:
+    if look is None:
+        return ""
+    count, features, weights = look
+    return say_look(features, count, weights or LookWeights())

@@ -19,6 +19,7 @@ _REMEDIES = {
     "describer.safetensors": "restore a copy, or choose it again: evenplace index --checkpoint",
     "calibration.json": "learn it again: evenplace tune",
     "fused.json": "learn it again: evenplace tune",
+    "look.json": "learn it again: evenplace tune",
 }
 
 

@@ -7,6 +7,7 @@ model.safetensors     the network and its prototypes                  train, or 
 log.jsonl  cache/     the losses, the frozen trunk's output           train
 fused.json            the learned weights of the fused score          tune
 calibration.json      rehearsed answers, behind every confidence      tune
+look.json             the learned second look, and its rehearsal      tune
 index/                descriptors, photos and places to search in     index
 describer.safetensors  ranking/   the same of a second network        index, where two answer
 checksums.json        of what was learned, for `verify`               train, tune, index

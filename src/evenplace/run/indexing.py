@@ -1,11 +1,14 @@
 """A database → the indexes of a run: by its own networks, by somebody else's, from a file."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
 from evenplace.describe.parts import Parts
@@ -18,7 +21,9 @@ from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, add_photos, open_index, replace_photos
 from evenplace.retrieval.build import index_described, photos_of
+from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.means import mean_prototypes
+from evenplace.retrieval.packed_features import pack_photos
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import NO_NETWORK, RunFolder
@@ -28,7 +33,7 @@ from evenplace.training.distributed import join_ranks
 from evenplace.training.loop import Announce
 from evenplace.training.partition import spec_of
 from evenplace.training.progress import claim_foreign
-from evenplace.training.recipe import Recipe, TrainingSpec
+from evenplace.training.recipe import Recipe, SearchSpec, TrainingSpec
 
 
 def index_database(
@@ -63,7 +68,7 @@ def index_database(
     elif ranks.first:
         described = describe_cached(run.network, database.paths, cache_folder, progress)
     if ranks.first:
-        _lay_out(run, database, described, keep)
+        _lay_out(run, database, described, keep, announce)
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()
     return open_index(run / "index")
@@ -76,7 +81,11 @@ def _own_cache(run: RunFolder, database: Photos) -> Path | None:
 
 
 def _lay_out(
-    run: RunFolder, database: Photos, described: Described | Parts, keep: str | int | None
+    run: RunFolder,
+    database: Photos,
+    described: Described | Parts,
+    keep: str | int | None,
+    announce: Announce | None,
 ) -> None:
     """Write run/ranking, where another network ranks, and then run/index, which others watch."""
     places, spectra = run.places, spectra_for(run.recipe.search.rerank)
@@ -89,8 +98,20 @@ def _lay_out(
     raw = run.recipe.search.prototypes == "raw"
     spectra = () if other else spectra
     index_described(
-        run.network, own, readable, places, run / "index", raw=raw, spectra=spectra, keep=keep
-    )
+        run.network, own, readable, places, run / "index", raw=raw, spectra=spectra, keep=keep,
+        extra=_points(run.recipe.search, readable, announce),
+    )  # fmt: skip
+
+
+def _points(
+    spec: SearchSpec, photos: Photos, announce: Announce | None = None
+) -> dict[str, Iterator[Any]]:
+    """Local features for a second look, where one is taken, by the name of their kind."""
+    if not spec.verify:
+        return {}
+    show = announce("finding points in the photos") if announce else None
+    kind = build_local_features(spec.features)
+    return {spec.features: pack_photos(kind, photos.paths, progress=show)}
 
 
 def index_by_method(
@@ -102,6 +123,7 @@ def index_by_method(
     cell: float,
     announce: Announce | None = None,
     keep: str | int | None = None,
+    verify: int = 0,
     **changes: Any,
 ) -> Index:
     """Make a run of somebody else's weights: no training, places and prototypes from the database.
@@ -122,13 +144,14 @@ def index_by_method(
     prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
     network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
     network.classifiers.set_prototypes(torch.from_numpy(prototypes))
-    recipe = untrained(method, network.spec, places)
+    recipe = untrained(method, network.spec, places, verify)
     begin_untrained(run, recipe, places)
     with sealing(run.path, "model.safetensors", "places.parquet"):
         save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
     return lay_out(
-        described.descriptors, photos, places, run / "index", model=fingerprint(network), keep=keep
-    )
+        described.descriptors, photos, places, run / "index", model=fingerprint(network), keep=keep,
+        extra=_points(recipe.search, photos, announce),
+    )  # fmt: skip
 
 
 def index_given(
@@ -137,25 +160,30 @@ def index_given(
     photos: Photos,
     places: Places,
     keep: str | int | None = None,
+    verify: int = 0,
 ) -> Index:
     """Make a run of descriptors that others computed: (N, D) unit, in the order of the photos."""
     network = replace(NO_NETWORK, dim=int(descriptors.shape[1]))
-    begin_untrained(run, untrained("descriptors", network, places), places)
-    return lay_out(descriptors, photos, places, run / "index", keep=keep)
+    recipe = untrained("descriptors", network, places, verify)
+    begin_untrained(run, recipe, places)
+    extra = _points(recipe.search, photos)
+    return lay_out(descriptors, photos, places, run / "index", keep=keep, extra=extra)
 
 
 def begin_untrained(run: RunFolder, recipe: Recipe, places: Places) -> None:
     """Write recipe and places; what was tuned for other descriptors is gone."""
     claim_foreign(run.path, recipe, places)
-    with sealing(run.path, "calibration.json", "fused.json"):
-        for name in ("calibration.json", "fused.json"):
+    learned = ("calibration.json", "fused.json", "look.json")
+    with sealing(run.path, *learned):
+        for name in learned:
             (run / name).unlink(missing_ok=True)
 
 
-def untrained(name: str, network: NetworkSpec, places: Places) -> Recipe:
+def untrained(name: str, network: NetworkSpec, places: Places, verify: int = 0) -> Recipe:
     """The recipe of a run in which nothing is trained."""
-    nothing = TrainingSpec(epochs=0)
-    return Recipe(name, network=network, places=spec_of(places), training=nothing)
+    nothing, search = TrainingSpec(epochs=0), SearchSpec(verify=verify)
+    cut = spec_of(places)
+    return Recipe(name, network=network, places=cut, training=nothing, search=search)
 
 
 @dataclass(frozen=True)
@@ -177,5 +205,15 @@ def add_to_indexes(
     own, *other = described.split()
     if other:
         update(run / "ranking", other[0], readable, model=describer.fingerprints[1])
-    grown = update(run / "index", own, readable, model=describer.fingerprints[0])
+    seen = _same_points(open_index(run / "index"), readable)
+    grown = update(run / "index", own, readable, model=describer.fingerprints[0], extra=seen)
     return Grown(grown, photos.skipped + described.skipped)
+
+
+def _same_points(index: Index, photos: Photos) -> dict[str, NDArray[np.uint8]]:
+    """Local features of photos to add, of the kinds that the index keeps."""
+    kinds = [build_local_features(name) for name in index.columns if name in LOCAL_FEATURES]
+    return {
+        kind.name: np.concatenate([index.columns[kind.name][:0], *pack_photos(kind, photos.paths)])
+        for kind in kinds
+    }

@@ -23,6 +23,7 @@ from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, remove_photos, verify_index
 from evenplace.retrieval.answers import least_confidence
 from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.manifest import Manifest
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.checksums import check_files, sealing
@@ -55,6 +56,7 @@ class Run:
         self.folder = Path(folder)
         self.files = RunFolder(self.folder, how)
         self._opened: Search | None = None
+        self._opened_for: dict[str, Any] = {}
 
     @classmethod
     def open(cls, folder: str | Path, **how: Any) -> Self:
@@ -87,6 +89,8 @@ class Run:
         processes leave tuning out, since a fold is small.
         """
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+        if recipe.search.verify:
+            LOCAL_FEATURES.find(recipe.search.features)  # before hours of training
         if places is None:
             places = cut_places(recipe.places, photos)
         else:
@@ -135,11 +139,16 @@ class Run:
         cache_folder: Path | None = None,
         announce: Announce | None = None,
         keep: str | int | None = None,
+        verify: int | None = None,
     ) -> Index:
         """Describe a database with the run's model and lay it out for search.
 
-        keep: descriptors in fewer bytes, as in `index_descriptors`.
+        keep: descriptors in fewer bytes, as in `index_descriptors`.  verify: candidates to look at
+        a second time, for which the points of the photos are kept too; the recipe's if left out.
         """
+        if verify is not None:
+            self.files.write_recipe(self.recipe.changed([f"verify={verify}"]))
+            self._opened = None
         return index_database(
             self.files, database, cache_folder=cache_folder, announce=announce, keep=keep
         )
@@ -153,12 +162,13 @@ class Run:
         cell: float = 20.0,
         announce: Announce | None = None,
         keep: str | int | None = None,
+        verify: int = 0,
         **changes: Any,
     ) -> Index:
         """Index a database with published weights: a run without any training."""
         return index_by_method(
             self.files, database, method, weights, cell=cell, announce=announce, keep=keep,
-            **changes,
+            verify=verify, **changes,
         )  # fmt: skip
 
     def index_descriptors(
@@ -168,14 +178,16 @@ class Run:
         places: Places | None = None,
         *,
         keep: str | int | None = None,
+        verify: int = 0,
     ) -> Index:
         """Index a database by descriptors that others computed: (N, D) unit, read as needed.
 
-        places: the map, cut; squares of 20 m if left out.
+        places: the map, cut; squares of 20 m if left out.  verify: candidates to look at a second
+        time, if the photos are at hand.
         """
         self._opened = None
         places = Grid().partition(photos) if places is None else places
-        return index_given(self.files, descriptors, photos, places, keep)
+        return index_given(self.files, descriptors, photos, places, keep, verify)
 
     def add(
         self, photos: Photos, *, replace: bool = False, announce: Announce | None = None
@@ -216,14 +228,18 @@ class Run:
         k: int = 5,
         *,
         min_precision: float | None = None,
+        verify: int | None = None,
     ) -> Answer:
         """Say where a photo was taken, how sure that is, and from what it was concluded.
 
-        photo: a file, its bytes, or its descriptor.  min_precision: rather say nothing than give
-        answers of which a smaller share is right.
+        photo: a file, its bytes, or its descriptor, which cannot be looked at a second time.
+        min_precision: rather say nothing than give answers of which a smaller share is right.
+        verify: candidates to look at a second time; the recipe's if left out.
         """
-        if not self._asks_newest(min_precision):
-            self._opened = self.search(min_precision=min_precision)
+        verify = 0 if isinstance(photo, np.ndarray) else verify
+        asked: dict[str, Any] = {"min_precision": min_precision, "verify": verify}
+        if not self._asks_newest(asked):
+            self._opened, self._opened_for = self.search(**asked), asked
         assert self._opened is not None
         if isinstance(photo, np.ndarray):
             return self._opened.answers(np.atleast_2d(photo), k)[0]
@@ -237,6 +253,7 @@ class Run:
         k: int = 5,
         *,
         min_precision: float | None = None,
+        verify: int | None = None,
         every: float = 1.0,
         done: frozenset[str] = frozenset(),
         progress: Progress | None = None,
@@ -247,15 +264,15 @@ class Run:
         frames.  done: names that need no answer any more.
         """
         asked = photos if isinstance(photos, Asked) else find_asked(photos)
-        engine = self.search(min_precision=min_precision)
+        engine = self.search(min_precision=min_precision, verify=verify)
         if engine.describer is None:
             self.files.open_describer()  # says what the run needs
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
 
-    def _asks_newest(self, min_precision: float | None) -> bool:
+    def _asks_newest(self, asked: dict[str, Any]) -> bool:
         """Whether the engine of the last question is the one for the next."""
         opened = self._opened
-        if opened is None or opened.min_precision != min_precision:
+        if opened is None or self._opened_for != asked:
             return False
         return Manifest.read(self.files / "index").generation == opened.index.manifest.generation
 

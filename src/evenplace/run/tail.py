@@ -5,6 +5,7 @@ makes probabilities of them is fitted.  Folds and the database go through the sa
 whatever is learned here is rehearsed as it will be used.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ def lay_out(
     out: Path,
     *,
     model: str = "foreign",
+    extra: Mapping[str, Any] | None = None,
     keep: str | int | None = None,
 ) -> Index:
     """Write an index of given descriptors.
 
-    descriptors: (N, D) unit, read as they are needed.  keep: as in `index_descriptors`.
+    descriptors: (N, D) unit, read as they are needed.  extra, keep: as in `index_descriptors`.
     """
-    return index_descriptors(descriptors, photos, places, out, model=model, keep=keep)
+    return index_descriptors(descriptors, photos, places, out, model=model, extra=extra, keep=keep)

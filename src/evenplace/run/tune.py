@@ -27,12 +27,14 @@ from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import RunFolder
 from evenplace.run.folds import RIGHT, Fold, Ints, on_other_days, stored_folds, trained_folds
+from evenplace.run.looks import LearnedLook, learn_look
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
 _ASK = 20_000  # photos that rehearse, over all folds
+_LOOK = 1_000  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 _CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
 _NOWHERE = 1e6  # metres off, of no answer
@@ -45,9 +47,13 @@ class Tuned:
 
     rehearsal: Rehearsal
     fused: Fused | None
+    look: LearnedLook | None = None
 
     def write(self, run: Path) -> None:
-        with sealing(run, "fused.json", "calibration.json"):
+        with sealing(run, "fused.json", "look.json", "calibration.json"):
+            (run / "look.json").unlink(missing_ok=True)
+            if self.look is not None:
+                self.look.write(run / "look.json")
             if self.fused is not None:
                 weights = {name: getattr(self.fused, name) for name in _WEIGHTS}
                 with whole_file(run / "fused.json", RunError) as draft:
@@ -102,13 +108,15 @@ def rehearse(
     else:
         index, seed = open_index(run / "index"), recipe.training.seed
         folds = stored_folds(index, recipe.search.folds, seed, home, announce)
-    learned = learn_search(folds, recipe.search, recipe.training.seed)
+    learned = learn_search(folds, recipe.search, recipe.training.seed, home, announce)
     shutil.rmtree(home, ignore_errors=True)
     return learned
 
 
-def learn_search(folds: list[Fold], spec: SearchSpec, seed: int = 0) -> Tuned | None:
-    """Learn from what the folds ask; None without any."""
+def learn_search(
+    folds: list[Fold], spec: SearchSpec, seed: int, home: Path, announce: Announce | None = None
+) -> Tuned | None:
+    """Learn from what the folds ask; None without any.  home: a folder for the time of it."""
     if not folds:
         return None
     folds, fused = on_other_days(folds), None
@@ -124,7 +132,12 @@ def learn_search(folds: list[Fold], spec: SearchSpec, seed: int = 0) -> Tuned | 
     way = Way(
         repr(fused or build_reranker(spec.rerank)), spec.confidence, spec.shortlist, spec.exact
     )
-    return Tuned(Rehearsal(confidence, facing, metres, degrees, way), fused)
+    tuned = Tuned(Rehearsal(confidence, facing, metres, degrees, way), fused)
+    if not spec.verify:
+        return tuned
+    drawn = [_draw(fold, int(_LOOK * share), dice) for fold in folds]
+    asked = fused or build_reranker(spec.rerank)
+    return replace(tuned, look=learn_look(folds, spec, asked, drawn, home, announce))
 
 
 def _draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Describer
 from evenplace.photos.pictures import Size
 from evenplace.retrieval import Answer
+from evenplace.retrieval.local_features import Features
 from evenplace.serve.decode import decode_photo, weigh_photo
 from evenplace.serve.lanes import HEAVY, Lanes
 from evenplace.serve.problems import Problem
@@ -46,9 +47,11 @@ class _Question:
     def read(self) -> "_Read":
         began = time.perf_counter()
         pixels = decode_photo(self.photo, self._size, self.number)
+        look = self.snapshot.engine.look
         return _Read(
             snapshot=self.snapshot,
             pixels=pixels,
+            seen=None if look is None else look.see(self.photo),
             k=self.k,
             asked=self.since,
             waited_ms=(began - self.since) * 1e3,
@@ -69,6 +72,7 @@ class _Read:
 
     snapshot: Snapshot
     pixels: NDArray[np.uint8]  # (3, H, W)
+    seen: Features | None  # its points, where candidates are looked at a second time
     k: int
     asked: float  # when it came
     waited_ms: float  # before it was decoded
@@ -229,7 +233,8 @@ def _answer(batch: Sequence[_Read]) -> list[Answer]:
     assert engine.describer is not None
     described = describe(engine.describer, np.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3
-    answers = engine.answers(described, batch[0].k)
+    seen = [read.seen for read in batch if read.seen is not None]
+    answers = engine.answers(described, batch[0].k, pictures=seen or None)
     return [
         replace(answer, elapsed_ms=_times(read, began, spent) | answer.elapsed_ms)
         for read, answer in zip(batch, answers, strict=True)

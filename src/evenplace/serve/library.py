@@ -30,11 +30,13 @@ class Library:
         *,
         photos: Path | None = None,
         min_precision: float | None = None,
+        verify: int | None = None,
         how: dict[str, Any] | None = None,
         on_reload: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
-        self._min_precision, self._how = min_precision, how or {}
+        self._changes: dict[str, Any] = {"min_precision": min_precision, "verify": verify}
+        self._how = how or {}
         self._lock = threading.Lock()
         self._mark = self._look()
         self.current = self._open()
@@ -93,7 +95,7 @@ class Library:
 
     def _load(self) -> Snapshot:
         version = self._version()
-        engine = Run.open(self._run, **self._how).search(min_precision=self._min_precision)
+        engine = Run.open(self._run, **self._how).search(**self._changes)
         if engine.describer is None:
             raise RunError(
                 f"{self._run} was made of descriptors and has no network for photos, which a "

@@ -49,6 +49,9 @@ class Hit(Spot):
     place: int = Field(description="for /places/{id}; -1 outside every place")
     tier: Tier
     heading: float | None = Field(description="degrees clockwise from north")
+    inliers: int | None = Field(
+        description="points that match the query's under one view; null where nobody looked"
+    )
 
 
 class PlaceGuess(Spot):
@@ -73,6 +76,7 @@ class Answer(Said):
     hits: list[Hit]
     places: list[PlaceGuess]
     elapsed_ms: dict[str, float] = Field(description="time each stage took")
+    looked: int = Field(description="candidates that were looked at a second time")
 
 
 class ProblemBody(Said):

@@ -27,6 +27,7 @@ class Service:
             settings.run,
             photos=settings.photos,
             min_precision=settings.min_precision,
+            verify=settings.verify,
             how={
                 "device": settings.device,
                 "engine": settings.engine,

@@ -73,7 +73,7 @@ RANGES: dict[str, dict[str, tuple[float, float]]] = {  # least and largest, both
         "alike": (1, 10**6),
         "reach": (0, 10**6),
     },
-    "search": {"shortlist": (1, _MANY), "folds": (0, 1000)},
+    "search": {"shortlist": (1, _MANY), "folds": (0, 1000), "verify": (0, 1000)},
 }
 _WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
 

@@ -180,6 +180,8 @@ class SearchSpec:
     describer: a method whose network, instead of the trained one, ranks what was shortlisted.
     prototypes: places score by their cosine, or by the raw product, in which a prototype's length
     counts (Divide&Classify).
+    verify: candidates that are looked at a second time, by the points their pictures share with
+    the query's; 0 looks at none.  features: what finds those points.
     """
 
     shortlist: int = 20
@@ -189,6 +191,8 @@ class SearchSpec:
     folds: int = 0
     describer: str | None = None
     prototypes: str = "cosine"
+    verify: int = 0
+    features: str = "xfeat"
 
     def __post_init__(self) -> None:
         _known(self, "prototypes", PROTOTYPES)

@@ -1,0 +1,212 @@
+"""What matches in the pictures are worth, and how sure they make an answer, learned on the folds.
+
+Photos that ask look at their best candidates once; the weights of the second look are fitted to
+that (`retrieval.second_look`), then the witnesses of each answer are weighed
+(`retrieval.learned_confidence`).  Some ask again with all that is near them hidden: they stand
+for photos taken off the map, and whatever they are answered is wrong.
+
+    V photos that ask · P candidates · N candidates looked at
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import RunError
+from evenplace.photos.files import whole_file
+from evenplace.photos.nearby import find_nearby, turn
+from evenplace.retrieval import Search
+from evenplace.retrieval.arrays import map_array, write_blocks
+from evenplace.retrieval.calibration import Rehearsal, Way
+from evenplace.retrieval.candidates import Pool, Ranking
+from evenplace.retrieval.confidence import build_confidence, same_answer
+from evenplace.retrieval.learned_confidence import LearnedConfidence, fit_confidence, witnesses
+from evenplace.retrieval.local_features import build_local_features
+from evenplace.retrieval.packed_features import Packing, pack_photos
+from evenplace.retrieval.rerank import Reranker
+from evenplace.retrieval.second_look import Looked, LookWeights, fit_look, say_look
+from evenplace.retrieval.verification import verify
+from evenplace.run.folds import RIGHT, Fold, Ints
+from evenplace.training.loop import Announce
+from evenplace.training.specs import SearchSpec
+
+Floats = NDArray[np.float32]
+_OFF_MAP = 150.0  # metres around a photo that are hidden to take it off the map
+_OFTEN = 4  # every fourth photo that asks asks again off the map
+_NOWHERE = 1e6  # metres off, of no answer
+
+
+@dataclass(frozen=True)
+class LearnedLook:
+    """What the folds taught of the second look, and the answers they were given with it."""
+
+    weights: LookWeights
+    confidence: LearnedConfidence
+    rehearsal: Rehearsal
+
+    def judge(self, source: str) -> str | LearnedConfidence:
+        """The source of confidence of that name: evidence is weighed with the matches."""
+        return self.confidence if source == "evidence" else source
+
+    def write(self, path: Path) -> None:
+        with whole_file(path, RunError) as draft:
+            draft.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> "LearnedLook":
+        try:
+            kept = json.loads(path.read_text())
+            heard = kept["confidence"]
+            return cls(
+                weights=LookWeights(**kept["weights"]),
+                confidence=LearnedConfidence(tuple(heard["weights"]), float(heard["offset"])),
+                rehearsal=Rehearsal.from_dict(kept["rehearsal"]),
+            )
+        except (ValueError, KeyError, TypeError) as cause:
+            raise RunError(
+                f"{path} is no second look ({cause}); learn it again: evenplace tune {path.parent}"
+            ) from cause
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A photo that asked: its candidates, and how far off each is."""
+
+    path: str
+    pool: Pool
+    ranking: Ranking  # by the rule alone
+    looked: list[str]  # paths of the N best
+    spots: NDArray[np.float64]  # (P, 3)
+    headings: Floats  # (P,)
+    metres: NDArray[np.float64]  # (P,) from the photo to each candidate
+    degrees: NDArray[np.float64]  # (P,)
+
+
+def learn_look(
+    folds: list[Fold],
+    spec: SearchSpec,
+    rule: Reranker,
+    chosen: list[Ints],
+    folder: Path,
+    announce: Announce | None = None,
+) -> LearnedLook:
+    """Learn the second look, and rehearse it.
+
+    chosen: the queries of each fold that ask.  folder: where local features are kept meanwhile.
+    """
+    asked = list(zip(folds, chosen, strict=True))
+    cases = [case for fold, some in asked for case in _ask(fold, spec, rule, some)]
+    lost = [_lost(c) for f, some in asked for c in _ask(_off_map(f, some[::_OFTEN]), spec, rule)]
+    counts = _count_inliers(cases + lost, spec.features, folder, announce)
+    known = list(zip(cases, counts, strict=False))
+    weights = fit_look([_looked(case, inliers) for case, inliers in known])
+    answers = [
+        (case, weights.rank(case.ranking, inliers))
+        for case, inliers in zip(cases + lost, counts, strict=True)
+    ]
+    off = np.array([_off(case, answer) for case, answer in answers]).reshape(-1, 2)
+    heard = np.array([_hear(witnesses, *one, facing=False) for one in answers])
+    learned = fit_confidence(heard, off[:, 0] <= RIGHT.radius)
+    way = Way(
+        rule=repr(rule),
+        source=repr(learned) if spec.confidence == "evidence" else spec.confidence,
+        shortlist=spec.shortlist,
+        exact=spec.exact,
+        look=say_look(spec.features, spec.verify, weights),
+    )
+    judge = learned if spec.confidence == "evidence" else build_confidence(spec.confidence)
+    sure, facing = ([_hear(judge, *one, facing=f) for one in answers] for f in (False, True))
+    rehearsal = Rehearsal(
+        confidence=tuple(sure),
+        facing=tuple(facing),
+        metres=tuple(off[:, 0].tolist()),
+        degrees=tuple(off[:, 1].tolist()),
+        way=way,
+    )
+    return LearnedLook(weights, learned, rehearsal)
+
+
+def _ask(fold: Fold, spec: SearchSpec, rule: Reranker, chosen: Ints | None = None) -> list[_Case]:
+    """What the rule makes of each query; those without a candidate are left out."""
+    engine = Search(fold.index, shortlist=spec.shortlist, rerank=rule, exact=spec.exact)
+    return [
+        _case(fold, query, batch.pools[at], batch.rankings[at], spec.verify)
+        for some, batch in fold.search(engine, chosen)
+        for at, query in enumerate(some.tolist())
+        if batch.pools.sizes[at]
+    ]
+
+
+def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int) -> _Case:
+    index, rows, asked = fold.index, pool.rows, fold.queries[[query]]
+    spots, headings = index.spots(rows), index.photos.heading[rows]
+    return _Case(
+        path=asked.paths[0],
+        pool=pool,
+        ranking=ranking,
+        looked=index.paths(rows[ranking.order[:count]]),
+        spots=spots,
+        headings=headings,
+        metres=np.minimum(np.linalg.norm(spots - asked.points, axis=1), _NOWHERE),
+        degrees=np.nan_to_num(turn(headings, asked.heading)).astype(np.float64),
+    )
+
+
+def _off_map(fold: Fold, chosen: Ints) -> Fold:
+    """Some of the photos, as if nobody had photographed within 150 m of them."""
+    near = find_nearby(fold.index.photos, fold.queries[chosen], _OFF_MAP)
+    hidden = [near.of(at) for at in range(len(chosen))]
+    if fold.hidden is not None:
+        hidden = [np.union1d(one, fold.hidden[at]) for one, at in zip(hidden, chosen, strict=True)]
+    return fold.only(chosen, hidden)
+
+
+def _lost(case: _Case) -> _Case:
+    """The same where no answer can be right."""
+    return replace(case, metres=np.full(len(case.metres), _NOWHERE))
+
+
+def _count_inliers(
+    cases: Sequence[_Case], features: str, folder: Path, announce: Announce | None
+) -> list[Floats]:
+    """Points that each query shares with its best candidates.  -> (N,) each."""
+    kind = build_local_features(features)
+    packing, paths = Packing(kind.dim), sorted({p for c in cases for p in (c.path, *c.looked)})
+    kept, number = folder / f"{features}.npy", {path: at for at, path in enumerate(paths)}
+    show = announce("finding points in the photos") if announce else None
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = pack_photos(kind, paths, progress=show)
+    write_blocks(kept, blocks, (len(paths), packing.width), np.uint8)
+    packed, counts = map_array(kept), []
+    show = announce("comparing their points") if announce else None
+    for done, case in enumerate(cases, start=1):
+        own = packing.unpack(packed[number[case.path]])
+        others = (packing.unpack(packed[number[path]]) for path in case.looked)
+        counts.append(np.array([verify(own, other).inliers for other in others], np.float32))
+        if show:
+            show(done, len(cases))
+    return counts
+
+
+def _looked(case: _Case, inliers: Floats) -> Looked:
+    best = slice(len(inliers))
+    right = case.metres[case.ranking.order[best]] <= RIGHT.radius
+    return Looked(case.ranking.distances[best], inliers, right)
+
+
+def _off(case: _Case, answer: Ranking) -> tuple[float, float]:
+    """Metres and degrees from the photo to its answer."""
+    best = answer.order[0]
+    return float(case.metres[best]), float(case.degrees[best])
+
+
+def _hear(judge: Callable[..., Any], case: _Case, answer: Ranking, *, facing: bool) -> Any:
+    """What a judge says of an answer; facing: where headings matter."""
+    headings = case.headings if facing else None
+    same = same_answer(int(answer.order[0]), case.spots, headings)
+    return judge(case.pool, answer, case.spots, same)

@@ -1,0 +1,161 @@
+"""A run that looks twice, as it is typed: learned on its folds, kept in its index, asked by all."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.cli import main
+from evenplace.errors import RunError, SettingError
+from evenplace.photos import read_photos
+from evenplace.retrieval import open_index
+from evenplace.run.looks import LearnedLook
+from evenplace.run.run import Run
+from evenplace.training.recipe import read_recipe
+from tests.standins import Standins
+
+SMALL = [
+    word
+    for setting in ("verify=8", "folds=2", "epochs=1", "image_size=64", "dim=16")
+    for word in ("--set", setting)
+]
+Type = Callable[..., str]
+
+
+@pytest.fixture
+def evenplace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+    """Type a command and get what it prints; one that fails fails the test."""
+
+    def typed(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["evenplace", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        said = capsys.readouterr()
+        assert not stopped.value.code, said.err
+        return said.out
+
+    return typed
+
+
+@pytest.fixture(scope="module")
+def photos(standins: Standins, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every second photo of the town."""
+    folder = tmp_path_factory.mktemp("photos")
+    for path in sorted(standins.photos.rglob("*.jpg"))[::2]:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("look") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        for words in (
+            ["train", photos, "--run", folder, *SMALL],
+            ["index", folder, "--database", photos],
+        ):
+            patch.setattr(sys, "argv", ["evenplace", *map(str, words)])
+            with pytest.raises(SystemExit) as stopped:
+                main()
+            assert not stopped.value.code
+    return folder
+
+
+def test_the_index_keeps_points_and_the_run_what_they_are_worth(run: Path) -> None:
+    index = open_index(run / "index")
+    assert index.columns["xfeat"].shape[0] == len(index)
+    assert index.columns["xfeat"].shape[1] <= 16_384
+    engine, learned = Run.open(run).search(), LearnedLook.read(run / "look.json")
+    assert engine.look is not None
+    assert engine.look.weights == learned.weights
+    assert engine.confidence == learned.confidence
+    assert engine.calibration is not None
+    assert engine.calibration.way is not None
+    assert engine.calibration.way.look == str(engine.look)
+    assert not (run / "folds").exists()
+
+
+def test_a_photo_of_the_database_is_found_by_its_own_points(
+    run: Path, photos: Path, evenplace: Type
+) -> None:
+    photo = read_photos(photos).paths[0]
+    said = json.loads(evenplace("locate", run, photo, "--json"))
+    assert said["hits"][0]["path"] == photo
+    assert said["hits"][0]["inliers"] > 50
+    assert said["calibrated"]
+    assert 5 <= said["looked"] <= 8
+    assert said["elapsed_ms"]["verify"] > 0
+    assert "matches" in evenplace("locate", run, photo)
+    answer = Run.open(run).locate(photo)
+    assert answer.hits[0].inliers == said["hits"][0]["inliers"]
+    assert answer.confidence == pytest.approx(said["confidence"], abs=1e-4)
+
+
+def test_verify_0_looks_at_nothing_and_is_calibrated_too(
+    run: Path, standins: Standins, evenplace: Type
+) -> None:
+    photo = read_photos(standins.queries).paths[0]
+    said = json.loads(evenplace("locate", run, photo, "--json", "--verify", 0))
+    assert said["looked"] == 0
+    assert said["hits"][0]["inliers"] is None
+    assert said["calibrated"]
+    opened = Run.open(run)
+    assert opened.locate(photo, verify=0).looked == 0
+    assert opened.locate(photo).looked >= 5
+    assert opened.locate(opened.search().describe(photo).descriptors).looked == 0
+
+
+def test_evaluate_looks_as_locate_does(
+    run: Path, standins: Standins, tmp_path: Path, evenplace: Type
+) -> None:
+    asked = read_photos(standins.queries)
+    opened = Run.open(run)
+    found = opened.evaluate(asked, out=tmp_path)
+    said = [opened.locate(path, k=20) for path in asked.paths]
+    assert [one.hits[0].path for one in said] == found.predictions.hit_paths[:, 0].tolist()
+    assert [one.confidence for one in said] == pytest.approx(found.predictions.confidence)
+    assert "not calibrated" not in evenplace("evaluate", run, "--queries", standins.queries)
+    plain = opened.evaluate(asked, out=tmp_path, verify=0)
+    assert "verify" in found.cost.latency
+    assert "verify" not in plain.cost.latency
+
+
+def test_photos_added_later_are_looked_at_too(
+    run: Path, standins: Standins, tmp_path: Path, evenplace: Type
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    evenplace("index", "add", copy, "--database", standins.queries)
+    photo = read_photos(standins.queries).paths[1]
+    answer = Run.open(copy).locate(photo)
+    assert answer.hits[0].path == photo
+    assert (answer.hits[0].inliers or 0) > 50
+
+
+def test_descriptors_that_come_with_photos_are_looked_at(
+    photos: Path, tmp_path: Path, evenplace: Type
+) -> None:
+    many, run = len(read_photos(photos)), tmp_path / "run"
+    noise = np.random.default_rng(0).normal(size=(many, 16)).astype(np.float32)
+    np.save(tmp_path / "own.npy", noise / np.linalg.norm(noise, axis=1, keepdims=True))
+    given = ("--descriptors", tmp_path / "own.npy")
+    evenplace("index", run, "--database", photos, *given, "--verify", 8)
+    evenplace("tune", run, "--set", "folds=2")
+    assert LearnedLook.read(run / "look.json").weights.inliers > 0
+    evenplace("evaluate", run, "--queries", photos, *given)
+    assert Run.open(run).scores().recall[1] == 100
+    evenplace("tune", run, "--set", "verify=0")
+    assert not (run / "look.json").exists()
+
+
+def test_what_cannot_be_looked_with_is_said_before_training(photos: Path, tmp_path: Path) -> None:
+    unknown = read_recipe("dapr-m").changed(["verify=5", "features=siftt"])
+    with pytest.raises(SettingError, match=r"siftt.*sift"):
+        Run(tmp_path / "run").train(read_photos(photos), recipe=unknown)
+    (tmp_path / "look.json").write_text('{"weights": {"scale": 1}}')
+    with pytest.raises(RunError, match="evenplace tune"):
+        LearnedLook.read(tmp_path / "look.json")
