@@ -29,6 +29,7 @@ LOCATED: dict[str, Any] = {
                     "place": 12,
                     "tier": "tail",
                     "heading": 144.0,
+                    "inliers": 64,
                 }
             ],
             "places": [
@@ -41,7 +42,9 @@ LOCATED: dict[str, Any] = {
                 "classify": 0.1,
                 "gather": 0.2,
                 "rank": 0.3,
+                "verify": 24.0,
             },
+            "looked": 5,
         },
         {
             "kind": "refused",
