@@ -9,6 +9,7 @@ import typer
 from evenplace.cli.console import console, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.many import Many, locate_many
+from evenplace.cli.tagging import how_to_tag, undo_positions
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ def locate(
     ] = None,
     replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
     every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
+    write_exif: Annotated[
+        bool, typer.Option(help="write positions into copies of the JPEGs; see --copies")
+    ] = False,
+    copies: Annotated[Path, typer.Option(help="folder of the copies")] = Path("located"),
+    in_place: Annotated[bool, typer.Option(help="write into the photos, not into copies")] = False,
+    sidecar: Annotated[
+        str | None, typer.Option(help="xmp: write positions into files beside the photos")
+    ] = None,
+    undo: Annotated[
+        Path | None, typer.Option(help="take back what a list of written positions names")
+    ] = None,
     device: Device = "auto",
     engine: Engine = "auto",
     precision: Precision = "auto",
@@ -52,6 +64,9 @@ def locate(
     from evenplace.retrieval.calibration import check_precision
     from evenplace.run.run import Run
 
+    if undo is not None:
+        undo_positions(undo)
+        return
     if bool(photos) == (descriptor is not None):
         raise SettingError("locate takes photos or --descriptor FILE, one of them")
     if min_precision is not None:
@@ -59,11 +74,17 @@ def locate(
     how = describing(device, engine, precision, batch, quiet=as_json)
     opened = Run.open(run, **how)
     asked = find_asked(photos or [])
-    alone = not out and len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
+    tagging = how_to_tag(write_exif, None if in_place else copies, sidecar, replace, min_precision)
+    alone = (
+        not (out or tagging)
+        and len(asked.paths) == 1
+        and [*asked.paths] == photos
+        and not asked.videos
+    )
     if descriptor is not None or alone:
         _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, verify, as_json)
         return
-    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json)
+    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json, tagging)
     locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import typer
 
 from evenplace.cli.console import bars, console, errors, print_table
+from evenplace.cli.tagging import say_tagged
 
 if TYPE_CHECKING:
     from evenplace.photos.asked import Asked
     from evenplace.run.located import Located
     from evenplace.run.run import Run
+    from evenplace.run.tagging import Tagging
 
 SHOWN = 20  # lines of the table on screen
 
@@ -31,6 +33,7 @@ class Many:
     replace: bool
     every: float
     as_json: bool
+    tagging: "Tagging | None" = None
 
 
 def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
@@ -39,6 +42,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
     from evenplace.run.journal import Journal, check_free
+    from evenplace.run.tagging import write_positions
 
     index = open_index(run.folder / "index")
     for out in many.out:
@@ -70,6 +74,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     lines = journal.answers
     for out in many.out:
         write_answers(lines, out, index.places)
+    tagged = None if many.tagging is None else write_positions(lines, many.tagging)
     journal.end()
     if many.as_json:
         for line in lines:
@@ -80,6 +85,8 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
                   soft_wrap=True)  # fmt: skip
     for out in many.out:
         console.print(f"written: {out}", markup=False, soft_wrap=True)
+    if tagged is not None:
+        say_tagged(tagged)
 
 
 def _tell(text: str) -> None:
