@@ -30,7 +30,8 @@ from evenplace.evaluation.uncertainty import pair
 from evenplace.networks.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import Evidence, fit_fused, surprise

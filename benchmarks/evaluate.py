@@ -28,7 +28,8 @@ from evenplace.evaluation.timing import measure_cost
 from evenplace.evaluation.truth import Truth
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Hits, Search, index_descriptors
+from evenplace.retrieval import Hits, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.hits import Ellipse, Position
 
 SEED, SIDE, HITS, PLACES, LIMIT = 0, 2000.0, 20, 20, 5.0

@@ -35,7 +35,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from evenplace.describe.describer import Describer
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
-from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.spec import NetworkSpec
 from evenplace.networks.timm_bridge import import_timm
 
 RESULTS = Path(__file__).parent / "results" / "extract.md"

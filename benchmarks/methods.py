@@ -17,7 +17,8 @@ from pathlib import Path
 
 import torch
 
-from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.build import build_model
+from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 
 TABLE = Path(__file__).parent / "results" / "methods.md"

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.search_table import Cell, least, most, plain, timed
 from benchmarks.search_town import Town, asked, drawn
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, index_descriptors, open_index
+from evenplace.retrieval import Index, Search, open_index
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity
 from evenplace.retrieval.tuning import exact_pass
 

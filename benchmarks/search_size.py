@@ -14,7 +14,9 @@ from benchmarks.search_parts import ROOT, City
 from benchmarks.search_table import Cell, most, plain
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Search, add_photos, index_descriptors, open_index
+from evenplace.retrieval import Search, open_index
+from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.update import add_photos
 
 _EXACT = """
 import json, resource, sys, time

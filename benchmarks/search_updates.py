@@ -10,13 +10,9 @@ from benchmarks.search_table import Cell, most, plain
 from benchmarks.search_town import Town, drawn, unit
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import (
-    Search,
-    add_photos,
-    index_descriptors,
-    open_index,
-    remove_photos,
-)
+from evenplace.retrieval import Search, open_index
+from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.update import add_photos, remove_photos
 
 
 def updates(folder: Path) -> list[Cell]:

@@ -12,9 +12,11 @@ from PIL import Image
 from evenplace.describe.decoding import picture_pixels, resize_pixels
 from evenplace.describe.describer import Describer
 from evenplace.errors import SettingError, WeightsError
+from evenplace.networks.build import build_describer, build_model
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
-from evenplace.networks.methods import METHODS, build_describer, build_model
-from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.methods import METHODS
+from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.spec import NetworkSpec
 from evenplace.training.recipe import read_recipe
 
 SMALL = NetworkSpec(image_size=64, dim=8)

@@ -24,7 +24,8 @@ from evenplace.photos import Photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.protocols import PROTOCOLS, Protocol
 from evenplace.places import Grid
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from tests.drawn import photos_at, unit
 from tests.evaluation.test_scores import scored
 

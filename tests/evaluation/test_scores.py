@@ -15,7 +15,8 @@ from evenplace.evaluation.truth import Truth
 from evenplace.evaluation.uncertainty import interval
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from tests.drawn import photos_at, unit
 
 

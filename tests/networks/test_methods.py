@@ -8,16 +8,11 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
+from evenplace.networks.build import build_model, count_parameters
 from evenplace.networks.facts import FACTS, Facts
-from evenplace.networks.methods import (
-    METHODS,
-    Method,
-    build_model,
-    count_parameters,
-    network_spec,
-)
-from evenplace.networks.network import NetworkSpec
+from evenplace.networks.methods import METHODS, Method, network_spec
 from evenplace.networks.registry import Registry
+from evenplace.networks.spec import NetworkSpec
 from tests.networks.known_weights import known_photos
 
 NAMES = [

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError
-from evenplace.networks.methods import build_model
-from evenplace.networks.network import NetworkSpec, build_network
+from evenplace.networks.build import build_model
+from evenplace.networks.network import build_network
+from evenplace.networks.spec import NetworkSpec
 
 SPEC = NetworkSpec(image_size=32, dim=8)
 

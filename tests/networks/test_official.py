@@ -12,8 +12,9 @@ from torch import Tensor
 
 from benchmarks.matlab import save_matlab
 from evenplace.errors import SettingError, WeightsError
+from evenplace.networks.build import build_model
 from evenplace.networks.keys.systems import SYSTEMS, seems_to_be
-from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 from evenplace.networks.official import fill_official, load_official
 from evenplace.networks.weightfiles import read_classifiers, read_tensors

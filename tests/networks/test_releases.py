@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.methods import build_model
+from evenplace.networks.build import build_model
 from evenplace.networks.releases import RELEASES, Release, cosplace_release, fetch, weights_folder
 
 

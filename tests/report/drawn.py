@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from evenplace.evaluation import Scores, Truth, score
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from tests.drawn import draw_photos
 
 

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from evenplace.errors import IndexFileError
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, add_photos, index_descriptors, remove_photos
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pools, rank_pools
 from evenplace.retrieval.column import RowFile
 from evenplace.retrieval.hits import Hits
 from evenplace.retrieval.rows import _Benches, compare_rows, dots
+from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]

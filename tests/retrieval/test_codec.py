@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.photos import Photos
 from evenplace.places import Grid, Places
-from evenplace.retrieval import Index, Search, add_photos, index_descriptors, remove_photos
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.codec import codec_for, fit_codec
+from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]

@@ -9,7 +9,8 @@ import pytest
 from evenplace.errors import SettingError
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.confidence import (
     CONFIDENCES,
     build_confidence,

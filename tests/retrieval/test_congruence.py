@@ -10,17 +10,12 @@ from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
 from evenplace.places import Grid
-from evenplace.retrieval import (
-    Index,
-    Search,
-    add_photos,
-    index_descriptors,
-    open_index,
-    remove_photos,
-)
+from evenplace.retrieval import Index, Search, open_index
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.confidence import mass
 from evenplace.retrieval.sources import read_descriptors
 from evenplace.retrieval.stores import EmbeddedStore
+from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import photos_at, unit
 
 Floats = NDArray[np.float32]

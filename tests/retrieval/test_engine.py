@@ -7,7 +7,8 @@ import pytest
 
 from evenplace.errors import IndexFileError, SettingError
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, index_descriptors
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from tests.drawn import photos_at, unit
 
 

@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, index_descriptors
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.stores import EmbeddedStore
 from tests.drawn import photos_at, unit
 
@@ -74,7 +75,8 @@ def test_evaluating_exactly_stays_within_memory(tmp_path: Path) -> None:
         import numpy as np
         from evenplace.evaluation import Truth, score
         from evenplace.places import Grid
-        from evenplace.retrieval import Search, index_descriptors
+        from evenplace.retrieval import Search
+        from evenplace.retrieval.build import index_descriptors
         from tests.drawn import photos_at, unit
 
         rng = np.random.default_rng(0)

@@ -8,7 +8,8 @@ import pytest
 
 from evenplace.errors import IndexFileError
 from evenplace.places import Grid
-from evenplace.retrieval import index_descriptors, open_index, verify_index
+from evenplace.retrieval import open_index, verify_index
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity
 from evenplace.retrieval.means import mean_prototypes
 from tests import oracle_search as oracle

@@ -10,9 +10,11 @@ import pytest
 
 from evenplace.errors import IndexFileError
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, add_photos, index_descriptors, open_index
+from evenplace.retrieval import Index, Search, open_index
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.milvus import MilvusStore, collection_of
 from evenplace.retrieval.stores import EmbeddedStore
+from evenplace.retrieval.update import add_photos
 from tests.drawn import photos_at, unit
 
 QUERIES = unit(6, 16, 5)

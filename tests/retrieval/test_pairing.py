@@ -10,14 +10,9 @@ from evenplace.errors import IndexFileError, SettingError
 from evenplace.evaluation.sources import find_sources
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import (
-    Index,
-    Search,
-    add_photos,
-    index_descriptors,
-    open_index,
-    remove_photos,
-)
+from evenplace.retrieval import Index, Search, open_index
+from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import photos_at, unit
 
 Floats = NDArray[np.float32]

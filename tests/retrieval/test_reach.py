@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from evenplace.photos import Photos, join_photos
 from evenplace.places import Grid, KdTree
 from evenplace.places.table import Rule
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.reach import MEANS, fill_means, reach
 
 Floats = NDArray[np.float32]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.places import Grid
-from evenplace.retrieval import Search, index_descriptors
+from evenplace.retrieval import Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.polar import PolarSpectra
 from evenplace.retrieval.rerank import (
     CFD,

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, index_descriptors
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.learned_confidence import WITNESSES, fit_confidence, witnesses
 from evenplace.retrieval.local_features import Features

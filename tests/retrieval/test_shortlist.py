@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, add_photos, index_descriptors, remove_photos
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity, impostor_terms
+from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]

@@ -17,18 +17,11 @@ from numpy.typing import NDArray
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import (
-    Index,
-    Search,
-    add_photos,
-    index_descriptors,
-    open_index,
-    remove_photos,
-    replace_photos,
-    verify_index,
-)
+from evenplace.retrieval import Index, Search, open_index, verify_index
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.manifest import writing
 from evenplace.retrieval.rerank import Fused
+from evenplace.retrieval.update import add_photos, remove_photos, replace_photos
 from tests.drawn import EAST, NORTH, ZONE, unit
 
 Floats = NDArray[np.float32]
@@ -354,7 +347,7 @@ def test_no_space_left_is_a_sentence(folder: Path) -> None:
         import resource, sys
         from tests.retrieval.test_update import drawn
         from evenplace.errors import IndexFileError
-        from evenplace.retrieval import add_photos
+        from evenplace.retrieval.update import add_photos
         vectors, photos = drawn(4000, 3)
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
         try:

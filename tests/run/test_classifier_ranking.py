@@ -13,7 +13,8 @@ from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos import read_photos
-from evenplace.retrieval import Index, Search, add_photos
+from evenplace.retrieval import Index, Search
+from evenplace.retrieval.update import add_photos
 from evenplace.run.run import Run
 from evenplace.training.recipe import read_recipe
 from tests.drawn import draw_split, photos_at, unit

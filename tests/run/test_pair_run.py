@@ -16,8 +16,9 @@ from evenplace.errors import IndexFileError, RunError, SettingError, WeightsErro
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import build_network
 from evenplace.photos import read_photos
-from evenplace.retrieval import Search, open_index, remove_photos
+from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.rerank import Fused
+from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
 from evenplace.serve.library import Library
 from evenplace.training.recipe import Recipe, read_recipe

@@ -13,12 +13,11 @@ import torch
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
-from evenplace.retrieval import index_descriptors
+from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.calibration import Rehearsal
 from evenplace.retrieval.rerank import Fused
 from evenplace.run.folds import Fold, deal, on_other_days
 from evenplace.run.run import Run
-from evenplace.run.tune import read_fused
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
 
@@ -72,12 +71,12 @@ def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
     assert len(curve.right) == len(town)
     assert 0 < sum(curve.right) <= len(town)
     assert sum(answers.calibrate(radius=5.0).right) < sum(curve.right)
-    assert read_fused(run / "fused.json").scale != Fused().scale
+    assert Fused.read(run / "fused.json").scale != Fused().scale
     assert not (run / "folds").exists()
 
 
 def test_an_engine_uses_what_was_learned(run: Path) -> None:
-    engine, learned = Run(run).search(), read_fused(run / "fused.json")
+    engine, learned = Run(run).search(), Fused.read(run / "fused.json")
     assert isinstance(engine.rule, Fused)
     assert engine.rule.scale == learned.scale
     answers = Rehearsal.read(run / "calibration.json")
@@ -135,7 +134,7 @@ def test_photos_of_the_training_are_indexed_without_reading_them_again(
 def test_a_damaged_score_is_named(tmp_path: Path) -> None:
     (tmp_path / "fused.json").write_text('{"scale": 3}')
     with pytest.raises(RunError, match=r"no fused score .*evenplace tune"):
-        read_fused(tmp_path / "fused.json")
+        Fused.read(tmp_path / "fused.json")
 
 
 def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(

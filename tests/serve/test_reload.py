@@ -13,7 +13,7 @@ import pytest
 
 from evenplace.errors import SettingError
 from evenplace.photos import read_photos
-from evenplace.retrieval import remove_photos
+from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
 from evenplace.serve.library import Library
 from evenplace.serve.settings import Settings

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from evenplace.cli import app
 from evenplace.errors import SettingError
 from evenplace.losses import build_loss
-from evenplace.networks.methods import METHODS, build_model, count_parameters
+from evenplace.networks.build import build_model, count_parameters
+from evenplace.networks.methods import METHODS
 from evenplace.retrieval.confidence import build_confidence
 from evenplace.retrieval.rerank import build_reranker
 from evenplace.training.catalogue import card, part

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from evenplace.errors import RunError
 from evenplace.photos import Photos
-from evenplace.training import read_recipe
+from evenplace.training.recipe import read_recipe
 from tests.training.town import draw_town, quick_run
 from tests.training.two_processes import PATIENCE, WORK
 

@@ -14,10 +14,12 @@ from evenplace.errors import PhotoError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.photos import Photos
-from evenplace.training import Recipe, cut_places, read_recipe, recipe_names, train
 from evenplace.training.compare import CliqueObjective
 from evenplace.training.dev import corner, rehearsal
+from evenplace.training.loop import train
 from evenplace.training.low_visit import with_loss
+from evenplace.training.partition import cut_places
+from evenplace.training.recipe import Recipe, read_recipe, recipe_names
 from evenplace.training.steps import Step
 from tests.training.town import draw_town, quick_run, small_network
 

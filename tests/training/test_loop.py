@@ -9,11 +9,13 @@ import torch
 
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint
-from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.spec import NetworkSpec
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
-from evenplace.training import Recipe, Trained, train
 from evenplace.training.cache import ViewSettings, cache_trunk
+from evenplace.training.loop import Trained, train
+from evenplace.training.recipe import Recipe
 from tests.drawn import draw_photos
 
 SPEC = NetworkSpec(image_size=32, dim=16, cut=8)

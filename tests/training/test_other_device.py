@@ -11,14 +11,17 @@ from evenplace.describe import torch_engine
 from evenplace.describe.decoding import load_now
 from evenplace.describe.describer import Describer
 from evenplace.networks.aggregators.kmeans import kmeans
+from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.methods import METHODS
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
-from evenplace.training import cut_places, read_recipe, train
 from evenplace.training.dev import corner, rehearsal
 from evenplace.training.initialise import fit_aggregator
+from evenplace.training.loop import train
+from evenplace.training.partition import cut_places
+from evenplace.training.recipe import read_recipe
 from tests.other_device import DEVICE, Elsewhere, other_device
 from tests.training.town import draw_town, quick_run, small_network
 

@@ -17,8 +17,9 @@ from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.photos import read_photos
 from evenplace.retrieval.rerank import build_reranker
 from evenplace.run.run import Run
-from evenplace.training import Recipe, cut_places, read_recipe, train
-from evenplace.training.recipe import find_recipe
+from evenplace.training.loop import train
+from evenplace.training.partition import cut_places
+from evenplace.training.recipe import Recipe, find_recipe, read_recipe
 from tests.training.town import draw_town
 
 PAGE = Path(__file__).parents[2] / "docs/method.md"

@@ -90,7 +90,8 @@ def test_half_precision_is_for_devices_that_gain() -> None:
 
 
 def test_a_network_can_be_laid_out_on_a_device_without_memory() -> None:
-    from evenplace.networks.network import NetworkSpec, build_network
+    from evenplace.networks.network import build_network
+    from evenplace.networks.spec import NetworkSpec
 
     with torch.device("meta"):
         network = build_network(NetworkSpec(), weights=None)

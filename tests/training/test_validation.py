@@ -8,7 +8,7 @@ import pytest
 
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.training import Validated, train
+from evenplace.training.loop import Validated, train
 from evenplace.training.recipe import Recipe
 from evenplace.training.validation import HeldOut, hold_out, without
 from tests.drawn import photos_at

@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.onnx_engine import ABOUT
 from evenplace.errors import PhotoError, RunError, SettingError, WeightsError
+from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.methods import METHODS, build_model
+from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import SUFFIXES, Size, height_width
 

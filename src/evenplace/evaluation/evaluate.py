@@ -24,7 +24,6 @@ from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Hits, Search
 from evenplace.retrieval.hits import join_hits
-from evenplace.training.cache import describe_cached
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -55,6 +54,8 @@ def evaluate(
     if cache_folder is None or network is None:  # a pair of networks has no trunk in common
         described = engine.describer.describe(queries.paths, progress=progress)
     else:
+        from evenplace.training.cache import describe_cached  # needs torch, as the cache does
+
         described = describe_cached(network, queries.paths, cache_folder, progress)
     if not len(described.rows):
         raise PhotoError(

@@ -242,6 +242,9 @@ class AngularMargin(PriorLoss):
         )
 
 
+easy_angular_margin = partial(AngularMargin, scale=100.0, margin=0.2, easy=True)  # AAMC
+
+
 class LowVisitBias(PriorLoss):
     """The paper's loss on cosines (Eq. 6): CosFace that knows how often places were visited.
 

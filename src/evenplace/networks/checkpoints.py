@@ -12,7 +12,8 @@ from safetensors import SafetensorError, safe_open
 from evenplace.errors import RunError
 from evenplace.networks.fingerprint import PLACES
 from evenplace.networks.levels import LevelClassifiers
-from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.spec import NetworkSpec
 from evenplace.networks.tensorfiles import ABOUT, read_tensors, save_tensors
 
 VERSION = 1

@@ -14,13 +14,13 @@ the prototypes' mean and covariance give for this query:
     C places with photos · D descriptor · Q queries · R refined places · d axes
 """
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import map_array, write_array
@@ -126,9 +126,16 @@ class Coarse:
         variance = np.vecdot(dots(reduced, self.covariance), reduced) + self.tuning.floor
         variance = np.maximum(variance, 1e-12)
         reach = (below - middle - scale * variance) / np.sqrt(variance)
-        inside: Floats = torch.special.log_ndtr(torch.from_numpy(reach)).numpy()
+        inside = np.array([log_normal(one) for one in reach.tolist()])
         whole = np.log(len(self.members)) + scale * middle + scale**2 * variance / 2
         return np.asarray(whole + inside, np.float32)
+
+
+def log_normal(reach: float) -> float:
+    """log Φ(x), the chance to lie below x; far below, where Φ underflows, by its asymptote."""
+    if reach > -37:
+        return math.log(math.erfc(-reach / math.sqrt(2)) / 2)
+    return -(reach**2) / 2 - math.log(-reach * math.sqrt(2 * math.pi)) + math.log1p(-(reach**-2))
 
 
 def log_sum(scores: Floats, scale: float) -> Floats:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import SettingError, unknown_name
@@ -68,8 +67,8 @@ class Codec:
         """Unit vectors along the axes that are kept.  (N, D) -> (N, d)."""
         if self.axes is None:
             return given
-        short = torch.from_numpy(given) @ torch.from_numpy(self.axes)
-        turned: Floats = torch.nn.functional.normalize(short, dim=1, eps=1e-12).numpy()
+        short = given @ self.axes
+        turned: Floats = short / np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
         return turned
 
     def encode(self, turned: Floats) -> NDArray[Any]:
@@ -78,8 +77,7 @@ class Codec:
             codes: NDArray[Any] = self._product.compute_codes(np.ascontiguousarray(turned))
             return codes
         if self.low is None or self.step is None:
-            halves: NDArray[Any] = torch.from_numpy(turned).half().numpy()
-            return halves
+            return turned.astype(np.float16)
         steps: Floats = np.rint((turned - self.low) / self.step)
         return np.clip(steps, 0, 255).astype(np.uint8)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import IndexFileError
@@ -30,6 +29,7 @@ from evenplace.retrieval.manifest import FileEntry, Manifest, entries
 from evenplace.retrieval.means import PlaceMeans
 from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
 from evenplace.retrieval.reach import fill_means
+from evenplace.retrieval.rows import widened
 from evenplace.retrieval.scale import fit_scale, photo_spread
 from evenplace.retrieval.tuning import build_coarse, made_up_queries
 
@@ -141,7 +141,7 @@ def write_descriptors(
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start, block in _read_ahead(values, order.rows):
-            whole: Floats = torch.from_numpy(block).float().numpy()
+            whole = widened(block)
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
             means.add(order.labels[start : start + BLOCK], turned)

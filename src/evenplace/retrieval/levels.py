@@ -10,17 +10,17 @@ opened since has no class; it counts at each level as one of its own, at its pho
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from evenplace.networks.levels import LevelClassifiers
 from evenplace.retrieval.arrays import map_array, write_array
 from evenplace.retrieval.coarse import Found, log_sum
 from evenplace.retrieval.rows import dots
+
+if TYPE_CHECKING:
+    from evenplace.networks.levels import LevelClassifiers
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -36,10 +36,10 @@ class Levels:
     starts: Rows  # (L + 1,) where the classes of each level begin
 
     @classmethod
-    @torch.no_grad()
-    def of(cls, classifiers: LevelClassifiers) -> Self:
+    def of(cls, classifiers: "LevelClassifiers") -> Self:
         """What a trained classifier knows."""
-        own = [F.normalize(one, dim=1).cpu().numpy() for one in classifiers.prototypes]
+        raw = [one.detach().cpu().numpy() for one in classifiers.prototypes]
+        own = [one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-12) for one in raw]
         starts = np.cumsum([0, *map(len, own)])
         parents = classifiers.parents.cpu().numpy() + starts[:-1, None]
         return cls(np.concatenate(own), parents, starts)

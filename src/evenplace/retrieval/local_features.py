@@ -14,17 +14,17 @@ where MyPoints(count=…) is a `LocalFeatures`.
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch.nn import functional
 
 from evenplace.networks.registry import Registry
-from evenplace.networks.xfeat import STRIDE, XFeatNetwork, load_xfeat
 from evenplace.photos.pictures import open_within
+
+if TYPE_CHECKING:
+    from evenplace.networks.xfeat import XFeatNetwork
 
 Floats = NDArray[np.float32]
 LONGEST = 480  # pixels of the longer side of what is looked at
@@ -102,11 +102,25 @@ class XFeat:
     dim: int = 64
 
     @cached_property
-    def _network(self) -> XFeatNetwork:
+    def _network(self) -> "XFeatNetwork":
+        import torch  # the only kind that needs it
+
+        from evenplace.networks.xfeat import load_xfeat
+
         return load_xfeat().to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
-    @torch.inference_mode()
     def extract(self, picture: Image.Image) -> Features:
+        import torch
+
+        with torch.inference_mode():
+            return self._extract(picture)
+
+    def _extract(self, picture: Image.Image) -> Features:
+        import torch
+        from torch.nn import functional
+
+        from evenplace.networks.xfeat import STRIDE
+
         width, height = (max(side // STRIDE, 1) * STRIDE for side in picture.size)
         grey = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
         seen = self._network(torch.from_numpy(np.array(grey, np.float32))[None, None])

@@ -3,13 +3,16 @@
 C places · D descriptor · F frequencies · N photos · P candidates · T candidates of a batch
 """
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError, unknown_name
+from evenplace.errors import RunError, SettingError, unknown_name
+from evenplace.photos.files import whole_file
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
@@ -223,6 +226,21 @@ class Fused(Measure):
     _impostors: Floats = field(init=False, repr=False)
     _log_sizes: Floats = field(init=False, repr=False)
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The score that a run has learned."""
+        try:
+            kept = json.loads(path.read_text())
+            return cls(**{name: float(kept[name]) for name in _WEIGHTS})
+        except (ValueError, KeyError, TypeError) as cause:
+            raise RunError(
+                f"{path} is no fused score ({cause}); learn it again: evenplace tune {path.parent}"
+            ) from cause
+
+    def write(self, path: Path) -> None:
+        with whole_file(path, RunError) as draft:
+            draft.write_text(json.dumps({name: getattr(self, name) for name in _WEIGHTS}, indent=1))
+
     def fit(self, database: Searched) -> Self:
         self._impostors = database.impostors
         log_sizes = np.log(np.maximum(database.sizes, 1)).astype(np.float32)
@@ -235,6 +253,7 @@ class Fused(Measure):
         return -(likeness + self.posterior * place).astype(np.float32)
 
 
+_WEIGHTS = ("scale", "posterior", "balance", "impostor")  # of `Fused`, as they are kept
 RERANKERS: dict[str, type[Any]] = {
     "l2": L2,
     "cosine": Cosine,

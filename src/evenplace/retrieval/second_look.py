@@ -14,16 +14,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.retrieval.candidates import Ranking
-from evenplace.retrieval.fusion import surprise
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (
     Features,
@@ -33,6 +31,9 @@ from evenplace.retrieval.local_features import (
 )
 from evenplace.retrieval.packed_features import Packing
 from evenplace.retrieval.verification import Match, verify
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -183,6 +184,10 @@ def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookW
 
     As `fit_fused`: a penalty worth one query holds each weight near its start.
     """
+    import torch  # to learn; looking needs none
+
+    from evenplace.retrieval.fusion import surprise
+
     start = start or LookWeights()
     telling = [one for one in asked if one.right.any() and not one.right.all()]
     if not telling:
@@ -246,8 +251,10 @@ def _stages(one: Looked, weights: LookWeights) -> _Stages | None:
     return _Stages(most=most, right=np.array(right))
 
 
-def _flat(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _flat(asked: Sequence[Looked]) -> tuple["Tensor", "Tensor", "Tensor", "Tensor"]:
     """Distances in their spreads, log(1 + inliers), which are right, and whose.  (T,) each."""
+    import torch
+
     of = np.repeat(np.arange(len(asked)), [len(one.right) for one in asked])
     distances = np.concatenate(
         [one.distances / (np.std(one.distances, dtype=np.float64) or 1.0) for one in asked]

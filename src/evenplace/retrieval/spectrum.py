@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
+from evenplace.retrieval.rows import widened
 
 FREQUENCIES = ("paper", "multiscale", "matched")
 _BASE = math.pi / 4  # sigma_0
@@ -73,19 +73,18 @@ def spectra_in_blocks(
     descriptors: Any, starts: NDArray[np.int64], frequencies: Floats
 ) -> Iterator[tuple[slice, Spectrum]]:
     """`place_spectra` of a few places at a time, so that a city fits in memory."""
-    turned = torch.from_numpy(np.ascontiguousarray(frequencies.T))  # (D, F)
     first, count = 0, len(starts) - 1
     while first < count:
         last = int(np.searchsorted(starts, starts[first] + _BLOCK, "right")) - 1
         last = min(max(last, first + 1), count)
         rows = slice(int(starts[first]), int(starts[last]))
-        angles = torch.from_numpy(np.array(descriptors[rows])).float() @ turned  # (rows, F)
+        angles = widened(np.asarray(descriptors[rows])) @ frequencies.T  # (rows, F)
         sizes = np.diff(starts[first : last + 1])
         spectra = np.zeros((last - first, len(frequencies)), np.complex64)
         if len(angles):
             held, cuts = sizes > 0, (starts[first:last] - starts[first])[sizes > 0]
-            spectra.real[held] = np.add.reduceat(torch.cos(angles).numpy(), cuts)
-            spectra.imag[held] = np.add.reduceat(torch.sin(angles).numpy(), cuts)
+            spectra.real[held] = np.add.reduceat(np.cos(angles), cuts)
+            spectra.imag[held] = np.add.reduceat(np.sin(angles), cuts)
         spectra /= np.maximum(sizes, 1)[:, None].astype(np.float32)
         yield slice(first, last), spectra
         first = last

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evenplace.retrieval.index import Index
@@ -65,15 +64,25 @@ class EmbeddedStore:
 
     def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
         """One pass over all descriptors, however many queries there are."""
-        best, asked = _Best(len(queries), k), torch.from_numpy(queries)
+        best = _Best(len(queries), k)
         hidden, hiding = _hidden(without or [])
         for first in range(0, len(self.index), _CHUNK):
             rows = np.arange(first, min(first + _CHUNK, len(self.index)))
-            cosines = (asked @ torch.from_numpy(self.index.vectors(rows)).T).numpy()
+            cosines = queries @ self.index.vectors(rows).T
             own = slice(*np.searchsorted(hidden, (first, rows[-1] + 1)))
             cosines[hiding[own], hidden[own] - first] = -np.inf
             best.add(first, cosines)
-        return best.sorted()
+        return self._one_by_one(queries, best.sorted())
+
+    def _one_by_one(self, queries: Floats, found: Nearest) -> Nearest:
+        """Each cosine as a dot product of its own: a matrix product rounds equal rows apart."""
+        there = found.rows >= 0
+        cuts = np.append(0, np.cumsum(there.sum(axis=1)))
+        cosines = np.full(found.rows.shape, -np.inf, np.float32)
+        cosines[there] = self.index.descriptors.compare(queries, found.rows[there], cuts)
+        order = np.lexsort((found.rows, -cosines))
+        best = (np.take_along_axis(one, order, axis=1) for one in (found.rows, cosines))
+        return Nearest(*best)
 
 
 class _Best:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evenplace.retrieval.coarse import (
@@ -111,7 +110,7 @@ def exact_pass(
 
 def multiplied(queries: Floats, rows: Floats) -> Floats:
     """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
-    products: Floats = (torch.from_numpy(queries) @ torch.from_numpy(rows).T).numpy()
+    products: Floats = queries @ rows.T
     return products
 
 

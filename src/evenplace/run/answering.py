@@ -4,12 +4,11 @@ from typing import Any
 
 from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.calibration import Calibration, Rehearsal, Way
-from evenplace.retrieval.rerank import build_reranker
+from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
 from evenplace.run.folder import RunFolder
 from evenplace.run.looks import LearnedLook
 from evenplace.run.store import open_store
-from evenplace.run.tune import read_fused
 
 
 def open_search(run: RunFolder, radius: float, heading: float | None, **changes: Any) -> Search:
@@ -47,7 +46,7 @@ def search_settings(
         **changes,
     }
     if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
-        settings["rerank"] = read_fused(run / "fused.json")
+        settings["rerank"] = Fused.read(run / "fused.json")
     count, features = settings.pop("verify", None), settings.pop("features")
     count = spec.verify if count is None else count
     learned = learned_look(run) if count else None

@@ -19,20 +19,20 @@ report/index.html                                                     report
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenplace.describe.describer import Describer
 from evenplace.errors import RunError, SettingError
-from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
-from evenplace.networks.methods import build_describer
-from evenplace.networks.network import NetworkSpec, PlaceNetwork
+from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Places
 from evenplace.retrieval.calibration import Rehearsal
 from evenplace.run.checksums import sealing
-from evenplace.training.progress import has_progress
 from evenplace.training.recipe import Recipe, read_recipe
+
+if TYPE_CHECKING:  # what runs or trains a network needs torch, which a box has not
+    from evenplace.networks.network import PlaceNetwork
 
 NO_NETWORK = NetworkSpec(backbone="none", aggregator="none")  # of a run of others' descriptors
 
@@ -65,6 +65,8 @@ class RunFolder:
     @property
     def trained(self) -> bool:
         """Whether the run trained its network, or took it, or its descriptors, from somebody."""
+        from evenplace.training.progress import has_progress
+
         return has_progress(self.path) or (self / "photos.parquet").exists()
 
     @property
@@ -89,12 +91,16 @@ class RunFolder:
         return [*second, self / "index"]
 
     @property
-    def network(self) -> PlaceNetwork:
+    def network(self) -> "PlaceNetwork":
+        from evenplace.networks.checkpoints import load_checkpoint
+
         return load_checkpoint(self / "model.safetensors").network
 
     @property
-    def describer(self) -> PlaceNetwork:
+    def describer(self) -> "PlaceNetwork":
         """The network that ranks, where that is not the run's own."""
+        from evenplace.networks.checkpoints import load_checkpoint
+
         kept = self / "describer.safetensors"
         if not kept.exists():
             raise RunError(
@@ -141,6 +147,9 @@ class RunFolder:
                 "in training"
             )
         if weights or changes or not kept.exists():
+            from evenplace.networks.build import build_describer
+            from evenplace.networks.checkpoints import save_checkpoint
+
             network = build_describer(method, weights or "official", **changes)
             with sealing(self.path, kept.name):
                 save_checkpoint(kept, network, {"name": method})

@@ -21,7 +21,8 @@ from evenplace.evaluation import Truth
 from evenplace.photos.splits import spots_of
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval import Batch, Index, Search, index_descriptors
+from evenplace.retrieval import Batch, Index, Search
+from evenplace.retrieval.build import index_descriptors
 from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached
 from evenplace.training.loop import Announce, train

@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Described, Describer
 from evenplace.describe.parts import Parts
 from evenplace.errors import SettingError
+from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.methods import METHODS, build_model
-from evenplace.networks.network import NetworkSpec
+from evenplace.networks.methods import METHODS
+from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid, Places
-from evenplace.retrieval import Index, add_photos, open_index, replace_photos
+from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_described, photos_of
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.means import mean_prototypes
 from evenplace.retrieval.packed_features import pack_photos
 from evenplace.retrieval.rerank import spectra_for
+from evenplace.retrieval.update import add_photos, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import NO_NETWORK, RunFolder
 from evenplace.run.tail import lay_out

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from evenplace.photos.asked import Asked, find_asked
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
-from evenplace.retrieval import Answer, Index, Search, remove_photos, verify_index
+from evenplace.retrieval import Answer, Index, Search, verify_index
 from evenplace.retrieval.answers import least_confidence
 from evenplace.retrieval.calibration import Calibration
 from evenplace.retrieval.local_features import LOCAL_FEATURES
@@ -28,21 +28,13 @@ from evenplace.retrieval.manifest import Manifest
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.checksums import check_files, sealing
 from evenplace.run.folder import RunFolder
-from evenplace.run.indexing import (
-    Grown,
-    add_to_indexes,
-    index_by_method,
-    index_database,
-    index_given,
-)
 from evenplace.run.located import Located, locate_pictures
-from evenplace.run.tune import Tuned, rehearse, tuned_recipe
-from evenplace.training import loop
-from evenplace.training.distributed import rank_of_process, world_size
-from evenplace.training.loop import Announce, Trained, Validated
-from evenplace.training.partition import cut_places, spec_of
 from evenplace.training.recipe import Recipe, read_recipe
-from evenplace.training.start import starting_network
+
+if TYPE_CHECKING:  # what trains, tunes or indexes is loaded by the stage that needs it: see `box`
+    from evenplace.run.indexing import Grown
+    from evenplace.run.tune import Tuned
+    from evenplace.training.loop import Announce, Trained, Validated
 
 
 class Run:
@@ -79,15 +71,20 @@ class Run:
         recipe: Recipe | str | Path = "dapr-m",
         *,
         cache_folder: Path | None = None,
-        announce: Announce | None = None,
+        announce: "Announce | None" = None,
         device: str = "auto",
-        on_validated: Callable[[Validated], None] | None = None,
-    ) -> Trained:
+        on_validated: "Callable[[Validated], None] | None" = None,
+    ) -> "Trained":
         """Train the recipe's network on photos, and tune the search where the recipe has folds.
 
         places: the map, cut; as the recipe says if left out.  What was stopped goes on.  Several
         processes leave tuning out, since a fold is small.
         """
+        from evenplace.training.distributed import rank_of_process, world_size
+        from evenplace.training.loop import train
+        from evenplace.training.partition import cut_places, spec_of
+        from evenplace.training.start import starting_network
+
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
         if recipe.search.verify:
             LOCAL_FEATURES.find(recipe.search.features)  # before hours of training
@@ -95,7 +92,7 @@ class Run:
             places = cut_places(recipe.places, photos)
         else:
             recipe = replace(recipe, places=spec_of(places))
-        trained = loop.train(
+        trained = train(
             starting_network(recipe), photos, places, recipe, self.folder,
             cache_folder=cache_folder, announce=announce, device=device, on_validated=on_validated,
         )  # fmt: skip
@@ -112,15 +109,17 @@ class Run:
         settings: Sequence[str] = (),
         *,
         cache_folder: Path | None = None,
-        announce: Announce | None = None,
+        announce: "Announce | None" = None,
         device: str = "auto",
-    ) -> Tuned | None:
+    ) -> "Tuned | None":
         """Learn the weights of the score and what confidence is worth, from held-out photos.
 
         A run that trained a network trains it without them (`train` does this where the recipe
         has folds); a run of somebody else's descriptors needs only its index.  settings: of the
         recipe's [search], as "folds=5"; the recipe keeps them.  None: nothing to learn from.
         """
+        from evenplace.run.tune import rehearse, tuned_recipe
+
         recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
         learned = rehearse(
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
@@ -137,7 +136,7 @@ class Run:
         database: Photos,
         *,
         cache_folder: Path | None = None,
-        announce: Announce | None = None,
+        announce: "Announce | None" = None,
         keep: str | int | None = None,
         verify: int | None = None,
     ) -> Index:
@@ -146,6 +145,8 @@ class Run:
         keep: descriptors in fewer bytes, as in `index_descriptors`.  verify: candidates to look at
         a second time, for which the points of the photos are kept too; the recipe's if left out.
         """
+        from evenplace.run.indexing import index_database
+
         if verify is not None:
             self.files.write_recipe(self.recipe.changed([f"verify={verify}"]))
             self._opened = None
@@ -160,12 +161,14 @@ class Run:
         weights: str = "official",
         *,
         cell: float = 20.0,
-        announce: Announce | None = None,
+        announce: "Announce | None" = None,
         keep: str | int | None = None,
         verify: int = 0,
         **changes: Any,
     ) -> Index:
         """Index a database with published weights: a run without any training."""
+        from evenplace.run.indexing import index_by_method
+
         return index_by_method(
             self.files, database, method, weights, cell=cell, announce=announce, keep=keep,
             verify=verify, **changes,
@@ -185,18 +188,24 @@ class Run:
         places: the map, cut; squares of 20 m if left out.  verify: candidates to look at a second
         time, if the photos are at hand.
         """
+        from evenplace.run.indexing import index_given
+
         self._opened = None
         places = Grid().partition(photos) if places is None else places
         return index_given(self.files, descriptors, photos, places, keep, verify)
 
     def add(
-        self, photos: Photos, *, replace: bool = False, announce: Announce | None = None
-    ) -> Grown:
+        self, photos: Photos, *, replace: bool = False, announce: "Announce | None" = None
+    ) -> "Grown":
         """Add photos to the index, or describe anew those it has, while others read it."""
+        from evenplace.run.indexing import add_to_indexes
+
         return add_to_indexes(self.files, photos, anew=replace, announce=announce)
 
     def remove(self, paths: Sequence[str]) -> Index:
         """Take photos out of the index while others read it."""
+        from evenplace.retrieval.update import remove_photos
+
         return [remove_photos(folder, paths) for folder in self.files.indexes][-1]
 
     def verify(self) -> dict[Path, Manifest]:
@@ -286,7 +295,7 @@ class Run:
         frames: int | None = None,
         cache_folder: Path | None = None,
         out: Path | None = None,
-        announce: Announce | None = None,
+        announce: "Announce | None" = None,
         **changes: Any,
     ) -> Scores:
         """Ask every query; keep scores.json, predictions.parquet and the places.

@@ -11,7 +11,8 @@ from typing import Any
 
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval import Index, index_descriptors
+from evenplace.retrieval import Index
+from evenplace.retrieval.build import index_descriptors
 
 
 def lay_out(

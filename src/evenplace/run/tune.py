@@ -7,7 +7,6 @@ thousand photos more teach nothing, so some of them are drawn, and memory stays 
     V photos that ask · K folds
 """
 
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import RunError, SettingError
-from evenplace.photos.files import whole_file
+from evenplace.errors import SettingError
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.calibration import Rehearsal, Way
@@ -38,7 +36,6 @@ _LOOK = 1_000  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 _CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
 _NOWHERE = 1e6  # metres off, of no answer
-_WEIGHTS = ("scale", "posterior", "balance", "impostor")
 
 
 @dataclass(frozen=True)
@@ -55,20 +52,8 @@ class Tuned:
             if self.look is not None:
                 self.look.write(run / "look.json")
             if self.fused is not None:
-                weights = {name: getattr(self.fused, name) for name in _WEIGHTS}
-                with whole_file(run / "fused.json", RunError) as draft:
-                    draft.write_text(json.dumps(weights, indent=1))
+                self.fused.write(run / "fused.json")
             self.rehearsal.write(run / "calibration.json")  # last: where it is, tuning is over
-
-
-def read_fused(path: Path) -> Fused:
-    """The fused score a run learned."""
-    try:
-        return Fused(**{name: float(json.loads(path.read_text())[name]) for name in _WEIGHTS})
-    except (ValueError, KeyError, TypeError) as cause:
-        raise RunError(
-            f"{path} is no fused score ({cause}); learn it again: evenplace tune {path.parent}"
-        ) from cause
 
 
 def tuned_recipe(recipe: Recipe, trained: bool) -> Recipe:

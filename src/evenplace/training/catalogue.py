@@ -12,7 +12,8 @@ import torch
 
 from evenplace.losses import loss_takes
 from evenplace.networks.methods import METHODS
-from evenplace.networks.network import NetworkSpec, PlaceNetwork, build_network
+from evenplace.networks.network import PlaceNetwork, build_network
+from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.pictures import Size
 from evenplace.training.recipe import PlacesSpec, Recipe, TrainingSpec, read_recipe
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from evenplace.errors import SettingError
 from evenplace.losses import loss_takes
-from evenplace.losses.registry import LOSSES
+from evenplace.losses.registry import find_loss
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import LossSpec
 
@@ -37,8 +37,7 @@ def with_loss(recipe: Recipe, loss: str, preset: str = "recommended") -> Recipe:
     name = _BIASED.get(host.name, host.name)
     if name == "low-visit-bias-pairs" and preset == "recommended":
         strength["centred"] = True
-    kind = LOSSES.get(name)
-    takes = inspect.signature(kind).parameters if kind else {}
+    takes = inspect.signature(find_loss(name)).parameters
     if not {"beta", "kappa"} <= takes.keys():
         raise SettingError(
             f"{host.name} has no low-visit-bias form; use a recipe with cross-entropy, cosface, "

@@ -20,7 +20,7 @@ import tomli_w
 from evenplace.errors import SettingError, unknown_name
 from evenplace.losses import loss_takes
 from evenplace.networks.methods import METHODS
-from evenplace.networks.network import NetworkSpec
+from evenplace.networks.spec import NetworkSpec
 from evenplace.training.ranges import check_settings
 from evenplace.training.specs import (
     EVENING,

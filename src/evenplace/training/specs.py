@@ -9,7 +9,7 @@ from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.networks.methods import METHODS
-from evenplace.networks.network import as_size
+from evenplace.networks.spec import as_size
 from evenplace.photos.pictures import Size
 from evenplace.training.ranges import check_finite, check_settings
 
