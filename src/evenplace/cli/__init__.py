@@ -27,6 +27,7 @@ from evenplace.cli.memory import keep_freed_memory
 from evenplace.cli.threads import spin_briefly
 from evenplace.errors import EvenPlaceError
 
+_LEFT_OUT = ("torch", "torchvision", "timm", "onnx", "onnxscript", "safetensors", "matplotlib")
 app = typer.Typer(
     help="Find where a photo was taken, on the quiet street as on the busy avenue.",
     no_args_is_help=True,
@@ -94,6 +95,15 @@ def main() -> None:
             raise
         text = sentence(error) if isinstance(error, OSError) else str(error)
         errors.print(f"error: {text}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        if debug or error.name not in _LEFT_OUT:
+            raise
+        errors.print(
+            f"error: this needs {error.name}, which is not installed here (a box only answers); "
+            "pip install evenplace",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
         sys.exit(2)
     finally:
         end_output()

@@ -6,10 +6,15 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import console
+from evenplace.cli.describing import tell
 
 
 def export(
     what: Annotated[str, typer.Argument(help="a run folder, or a method's name")],
+    box: Annotated[
+        Path | None,
+        typer.Option(help="instead of a file, a folder that answers where there is no torch"),
+    ] = None,
     onnx: Annotated[Path, typer.Option(help="the file to write")] = Path("model.onnx"),
     checkpoint: Annotated[
         str, typer.Option(help="a method's weights: imagenet, official, or a file")
@@ -18,7 +23,10 @@ def export(
     int8: Annotated[bool, typer.Option(help="whole numbers: smaller, less exact")] = False,
     photos: Annotated[Path | None, typer.Option(help="photos to measure int8 ranges on")] = None,
 ) -> None:
-    """Write descriptor and classifier as ONNX, and compare them with torch."""
+    """Write descriptor and classifier as ONNX and compare them with torch; or a whole run."""
+    if box is not None:
+        _export_box(Path(what), box)
+        return
     from evenplace.describe.export import export_onnx, network_of, some_photos
 
     network = network_of(what, checkpoint)
@@ -27,6 +35,18 @@ def export(
     console.print(
         f"wrote {made.path}, {made.bytes / 1e6:.1f} MB; differs from torch by at most "
         f"{made.difference:.1e}, cosine {made.cosine:.4f}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _export_box(run: Path, box: Path) -> None:
+    from evenplace.run.run import Run
+
+    size = Run.open(run).export_box(box, tell)
+    console.print(
+        f"wrote {box}, {size / 1e6:.1f} MB; where it answers: pip install --no-deps evenplace, "
+        f"pip install -r {box / 'requirements.txt'}, evenplace serve {box}",
         markup=False,
         soft_wrap=True,
     )

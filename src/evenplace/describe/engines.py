@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evenplace.networks.network import PlaceNetwork
 
 ENGINES = ("auto", "onnxruntime", "torch")
+Tell = Callable[[str], None]  # hears what was chosen, in a sentence
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 _PAYS = 2000  # photos: 20 seconds of exporting against 15 ms a photo saved, and some patience
 _GPU = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA's driver, the same under WSL, AMD's
@@ -73,7 +74,7 @@ class Wanted:
     precision: str = "auto"
     expected: int | None = None
     local: int = 0
-    tell: Callable[[str], None] = lambda text: None
+    tell: Tell = lambda text: None
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -93,11 +94,12 @@ class Wanted:
 
 def start_engine(network: "PlaceNetwork | Path", wanted: Wanted) -> Engine:
     """Run a network: one in memory, a run's .safetensors, or an exported .onnx."""
-    if isinstance(network, Path) and network.suffix == ".onnx":
-        if wanted.engine == "torch":
-            raise SettingError(f"{network} is for onnxruntime; leave out the engine torch")
-        return OnnxEngine(network, alone=wanted.alone)
     refused = _refused(network, wanted)
+    if isinstance(network, Path) and network.suffix == ".onnx":
+        if wanted.engine == "torch" or refused:
+            why = f"onnxruntime {refused}" if refused else "it is for onnxruntime"
+            raise SettingError(f"{network} is an exported network, and {why}; use the run itself")
+        return OnnxEngine(network, alone=wanted.alone)
     if wanted.engine == "onnxruntime" and refused:
         raise SettingError(f"onnxruntime {refused}; use the engine torch")
     if isinstance(network, Path) and wanted.engine != "torch" and not refused:
@@ -123,7 +125,8 @@ def _refused(network: "PlaceNetwork | Path", wanted: Wanted) -> str:
         return f"runs on the CPU here, not on {wanted.device}"
     if wanted.precision not in ("auto", "float32"):
         return f"runs in float32 here, not in {wanted.precision}"
-    if wanted.device == "auto" and wanted.engine == "auto" and _may_have_gpu():
+    chosen = wanted.engine != "auto" or wanted.device != "auto" or network.suffix == ".onnx"
+    if not chosen and _may_have_gpu():
         return "leaves a GPU idle"
     return ""
 
@@ -135,14 +138,11 @@ def _may_have_gpu() -> bool:
 
 def _exported(weights: Path, wanted: Wanted) -> OnnxEngine | None:
     """The network as it is kept beside its weights, made anew if it is another's or absent."""
-    kept = weights.with_suffix(".onnx")
+    found = _kept(weights, wanted.alone)
+    if found is not None or not wanted.pays:
+        return found
     try:
-        found = _kept(kept, weights, wanted.alone)
-        if found is not None or not wanted.pays:
-            return found
-        wanted.tell(f"exporting {kept}, once for these weights (half a minute)")
-        _keep(weights, kept)
-        return OnnxEngine(kept, alone=wanted.alone)
+        return OnnxEngine(_export(weights, wanted.tell), alone=wanted.alone)
     except (EvenPlaceError, RuntimeError, ImportError) as cause:
         if wanted.engine == "onnxruntime":
             raise
@@ -150,20 +150,28 @@ def _exported(weights: Path, wanted: Wanted) -> OnnxEngine | None:
         return None
 
 
-def _kept(kept: Path, weights: Path, alone: bool) -> OnnxEngine | None:
-    if not kept.exists():
-        return None
+def exported(weights: Path, tell: Tell) -> Path:
+    """A network's ONNX file, beside its weights; made where there is none of these weights."""
+    found = _kept(weights, alone=True)
+    return _export(weights, tell) if found is None else found.path
+
+
+def _kept(weights: Path, alone: bool) -> OnnxEngine | None:
+    kept = weights.with_suffix(".onnx")
     try:
-        found = OnnxEngine(kept, alone=alone)
+        found = OnnxEngine(kept, alone=alone) if kept.exists() else None
     except WeightsError:
         return None  # damaged, or by an older version: made anew
-    return found if found.fingerprint == fingerprint_of(weights) else None
+    return found if found and found.fingerprint == fingerprint_of(weights) else None
 
 
-def _keep(weights: Path, kept: Path) -> None:
+def _export(weights: Path, tell: Tell) -> Path:
     from evenplace.describe.export import export_onnx
     from evenplace.networks.checkpoints import load_checkpoint
     from evenplace.photos.files import whole_file
 
+    kept = weights.with_suffix(".onnx")
+    tell(f"exporting {kept}, once for these weights (half a minute)")
     with whole_file(kept) as draft:
         export_onnx(load_checkpoint(weights).network, draft, places=False)
+    return kept

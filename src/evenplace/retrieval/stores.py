@@ -81,8 +81,8 @@ class EmbeddedStore:
         cosines = np.full(found.rows.shape, -np.inf, np.float32)
         cosines[there] = self.index.descriptors.compare(queries, found.rows[there], cuts)
         order = np.lexsort((found.rows, -cosines))
-        best = (np.take_along_axis(one, order, axis=1) for one in (found.rows, cosines))
-        return Nearest(*best)
+        every = np.arange(len(queries))[:, None]
+        return Nearest(found.rows[every, order], cosines[every, order])
 
 
 class _Best:

@@ -15,6 +15,7 @@ scores.json  predictions.parquet  scored_places.parquet               evaluate
 store.json            where a store holds the descriptors              index --store
 abstention.json       what a precision that was asked for delivered   evaluate
 report/index.html                                                     report
+model.onnx  describer.onnx   the networks for onnxruntime             where that pays; see `box`
 """
 
 from dataclasses import dataclass, field
@@ -120,10 +121,17 @@ class RunFolder:
                 f"{self.path} was made of descriptors and has no network for photos; ask it with "
                 "descriptors by what made those: --descriptors FILE, or --descriptor for one"
             )
-        if self.second and not (self / "describer.safetensors").exists():
+        second = self.network_file("describer") if self.second else None
+        if second is not None and not second.exists():
             _ = self.describer  # says how to get it
-        second = self / "describer.safetensors" if self.second else None
-        return Describer(self / "model.safetensors", second, **{"expected": 1, **self.how, **how})
+        how = {"expected": 1, **self.how, **how}
+        return Describer(self.network_file("model"), second, **how)
+
+    def network_file(self, name: str) -> Path:
+        """The weights of a network, or the network exported, which is all that a box has."""
+        weights = self / f"{name}.safetensors"
+        exported = weights.with_suffix(".onnx")
+        return exported if exported.exists() and not weights.exists() else weights
 
     def write_recipe(self, recipe: Recipe) -> None:
         with whole_file(self / "recipe.toml", RunError) as draft:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
+from evenplace.describe.engines import Tell
 from evenplace.errors import RunError
 from evenplace.evaluation import Predictions, Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
@@ -26,6 +27,7 @@ from evenplace.retrieval.calibration import Calibration
 from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.manifest import Manifest
 from evenplace.run.answering import open_search, search_settings
+from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
 from evenplace.run.folder import RunFolder
 from evenplace.run.located import Located, locate_pictures
@@ -212,6 +214,10 @@ class Run:
         """Read what was learned and every file of the indexes, and compare with the checksums."""
         check_files(self.folder)
         return {folder: verify_index(folder) for folder in self.files.indexes}
+
+    def export_box(self, folder: str | Path, tell: Tell = lambda text: None) -> int:
+        """Write what answering needs, for a machine without torch; its bytes.  See `box`."""
+        return export_box(self.files, Path(folder), tell)
 
     def search(
         self, *, radius: float = 25.0, heading: float | None = None, **changes: Any

@@ -1,0 +1,150 @@
+"""A box answers as its run does, where there is neither torch nor timm."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenplace.errors import RunError, SettingError
+from evenplace.photos import read_photos
+from evenplace.run.run import Run
+from tests.drawn import draw_photos
+from tests.run.boxes import ask, draw_run, free_port, serving
+
+ROOT = Path(__file__).parents[2]
+ABSENT = ("torch", "timm", "torchvision", "safetensors", "onnx", "onnxscript", "matplotlib", "cv2")
+BLOCK = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {ABSENT!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return draw_run(tmp_path_factory.mktemp("made"))[0]
+
+
+@pytest.fixture(scope="module")
+def town(run: Run) -> Path:
+    return run.folder.parent / "town"
+
+
+@pytest.fixture(scope="module")
+def box(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "box"
+    assert run.export_box(folder) == sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment whose Python cannot import what a box leaves out."""
+    hook = tmp_path_factory.mktemp("hook")
+    (hook / "sitecustomize.py").write_text(BLOCK)
+    return os.environ | {"PYTHONPATH": f"{hook}{os.pathsep}{ROOT / 'src'}"}
+
+
+def type_bare(bare: dict[str, str], *words: object) -> subprocess.CompletedProcess[str]:
+    said = [sys.executable, "-m", "evenplace", *map(str, words)]
+    return subprocess.run(said, capture_output=True, text=True, env=bare)
+
+
+def test_a_box_locates_as_its_run_does(
+    run: Run, box: Path, town: Path, bare: dict[str, str]
+) -> None:
+    photo = sorted((town / "queries").iterdir())[0]
+    answer = Run.open(run.folder, engine="torch").locate(photo)
+    assert answer.calibrated
+    done = type_bare(bare, "locate", box, photo, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [hit["path"] for hit in found["hits"]] == [hit.path for hit in answer.hits]
+    assert found["confidence"] == pytest.approx(answer.confidence, abs=1e-4)
+
+
+def test_a_box_is_a_run_to_python_to_the_last_digit(run: Run, box: Path, town: Path) -> None:
+    photos = sorted((town / "queries").iterdir())
+    ours, theirs = Run.open(run.folder, engine="onnxruntime"), Run.open(box)
+    for photo in photos:
+        one, other = ours.locate(photo), theirs.locate(photo)
+        assert one.hits == other.hits
+        assert (one.confidence, one.position) == (other.confidence, other.position)
+
+
+def test_a_box_serves_without_torch(run: Run, box: Path, town: Path, bare: dict[str, str]) -> None:
+    photo = sorted((town / "queries").iterdir())[1]
+    words = [sys.executable, "-m", "evenplace", "serve", str(box)]
+    with serving(words, free_port(), bare) as address:
+        found = ask(address, photo)
+    answer = Run.open(run.folder, engine="onnxruntime").locate(photo)
+    assert found["confidence"] == pytest.approx(answer.confidence, abs=1e-4)
+    assert found["position"]["east"] == pytest.approx(answer.position.east, abs=0.1)
+
+
+def test_what_needs_torch_says_so_in_a_sentence(
+    box: Path, town: Path, bare: dict[str, str]
+) -> None:
+    done = type_bare(bare, "index", box, "--database", town / "database")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "error: this needs torch, which is not installed here (a box only answers); "
+        "pip install evenplace"
+    )
+
+
+def test_a_box_is_checked_by_verify(box: Path, bare: dict[str, str], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(box, tmp_path / "box"))
+    assert "calibration.json, fused.json, model.onnx" in type_bare(bare, "verify", copy).stdout
+    with (copy / "model.onnx").open("r+b") as file:
+        file.write(b"\0")
+    assert "model.onnx does not match" in type_bare(bare, "verify", copy).stderr
+
+
+def test_exporting_again_brings_the_index_as_it_is_now(run: Run, box: Path, tmp_path: Path) -> None:
+    mine, copy = Run(shutil.copytree(run.folder, tmp_path / "run")), tmp_path / "box"
+    mine.export_box(copy)
+    draw_photos(tmp_path / "more", np.random.default_rng(9).uniform(0, 100, (3, 2)), seed=9)
+    mine.add(read_photos(tmp_path / "more"))
+    mine.export_box(copy)
+    index = Run.open(copy).search().index
+    assert len(index) == 43
+    assert {p.name for p in tmp_path.iterdir()} == {"run", "box", "more"}, "nothing is left behind"
+    assert Run.open(copy).verify()
+
+
+def test_a_folder_of_somebody_else_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("mine")
+    with pytest.raises(RunError, match="holds something else than a box"):
+        run.export_box(tmp_path)
+    with pytest.raises(RunError, match="something else"):
+        run.export_box(run.folder)
+    assert (tmp_path / "letters.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "how", [{"engine": "torch"}, {"device": "cuda"}, {"precision": "bfloat16"}], ids=str
+)
+def test_a_box_says_what_it_cannot_do(box: Path, how: dict[str, str]) -> None:
+    with pytest.raises(SettingError, match=r"model\.onnx is an exported network"):
+        Run.open(box, **how).search()
+
+
+def test_what_a_box_needs_is_what_the_package_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = {*project["dependencies"], *extras["search"], *extras["serve"]}
+    needs = (ROOT / "src/evenplace/run/box-requirements.txt").read_text().splitlines()[1:]
+    assert set(needs) <= asked
+    assert not {name.partition(">")[0] for name in needs} & set(ABSENT)
