@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def _build(home: Path, env: dict[str, str]) -> None:
     """Copy and run what the file says, its folders below `home`."""
 
     def inside(words: str) -> str:
-        return words.replace("/src", f"{home}/src").replace("/wheels", f"{home}/wheels")
+        return re.sub(r"(?<!\S)/", f"{home}/", words)
 
     for step in steps():
         if step.name == "COPY" and not step.words.startswith("--"):
