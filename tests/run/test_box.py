@@ -124,6 +124,18 @@ def test_exporting_again_brings_the_index_as_it_is_now(run: Run, box: Path, tmp_
     assert Run.open(copy).verify()
 
 
+def test_a_second_look_stays_with_the_run(run: Run, tmp_path: Path) -> None:
+    mine = Run(shutil.copytree(run.folder, tmp_path / "run"))
+    told: list[str] = []
+    mine.files.write_recipe(mine.recipe.changed(["verify=5"]))
+    mine.export_box(tmp_path / "box", told.append)
+    assert told == ["the second look (xfeat) stays with the run; the box has the first"]
+    box = Run.open(tmp_path / "box")
+    assert box.recipe.search.verify == 0
+    assert box.search().look is None
+    assert box.calibration() is not None
+
+
 def test_a_folder_of_somebody_else_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("mine")
     with pytest.raises(RunError, match="holds something else than a box"):

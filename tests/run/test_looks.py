@@ -13,7 +13,7 @@ from evenplace.cli import main
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval import open_index
-from evenplace.run.looks import LearnedLook
+from evenplace.run.learned_look import LearnedLook
 from evenplace.run.run import Run
 from evenplace.training.recipe import read_recipe
 from tests.standins import Standins

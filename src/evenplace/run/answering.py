@@ -7,7 +7,7 @@ from evenplace.retrieval.calibration import Calibration, Rehearsal, Way
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
 from evenplace.run.folder import RunFolder
-from evenplace.run.looks import LearnedLook
+from evenplace.run.learned_look import LearnedLook
 from evenplace.run.store import open_store
 
 

@@ -8,30 +8,28 @@ for photos taken off the map, and whatever they are answered is wrong.
     V photos that ask · P candidates · N candidates looked at
 """
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
 from evenplace.photos.nearby import find_nearby, turn
 from evenplace.retrieval import Search
 from evenplace.retrieval.arrays import map_array, write_blocks
 from evenplace.retrieval.calibration import Rehearsal, Way
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import build_confidence, same_answer
-from evenplace.retrieval.learned_confidence import LearnedConfidence, fit_confidence, witnesses
+from evenplace.retrieval.learned_confidence import fit_confidence, witnesses
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.packed_features import Packing, pack_photos
 from evenplace.retrieval.rerank import Reranker
-from evenplace.retrieval.second_look import Looked, LookWeights, fit_look, say_look
+from evenplace.retrieval.second_look import Looked, fit_look, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
+from evenplace.run.learned_look import LearnedLook
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
 
@@ -39,38 +37,6 @@ Floats = NDArray[np.float32]
 _OFF_MAP = 150.0  # metres around a photo that are hidden to take it off the map
 _OFTEN = 4  # every fourth photo that asks asks again off the map
 _NOWHERE = 1e6  # metres off, of no answer
-
-
-@dataclass(frozen=True)
-class LearnedLook:
-    """What the folds taught of the second look, and the answers they were given with it."""
-
-    weights: LookWeights
-    confidence: LearnedConfidence
-    rehearsal: Rehearsal
-
-    def judge(self, source: str) -> str | LearnedConfidence:
-        """The source of confidence of that name: evidence is weighed with the matches."""
-        return self.confidence if source == "evidence" else source
-
-    def write(self, path: Path) -> None:
-        with whole_file(path, RunError) as draft:
-            draft.write_text(json.dumps(asdict(self)))
-
-    @classmethod
-    def read(cls, path: Path) -> "LearnedLook":
-        try:
-            kept = json.loads(path.read_text())
-            heard = kept["confidence"]
-            return cls(
-                weights=LookWeights(**kept["weights"]),
-                confidence=LearnedConfidence(tuple(heard["weights"]), float(heard["offset"])),
-                rehearsal=Rehearsal.from_dict(kept["rehearsal"]),
-            )
-        except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(
-                f"{path} is no second look ({cause}); learn it again: evenplace tune {path.parent}"
-            ) from cause
 
 
 @dataclass(frozen=True)

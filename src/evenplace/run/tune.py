@@ -25,7 +25,8 @@ from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import RunFolder
 from evenplace.run.folds import RIGHT, Fold, Ints, on_other_days, stored_folds, trained_folds
-from evenplace.run.looks import LearnedLook, learn_look
+from evenplace.run.learned_look import LearnedLook
+from evenplace.run.looks import learn_look
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec
