@@ -23,7 +23,10 @@ from evenplace.study import (
     tables,
     write_findings,
 )
-from evenplace.study.tables import TABLES, abstention_table, recall_by_area, spread
+from evenplace.study.costs import read_bytes
+from evenplace.study.paper_page import ORDER, markdown_html, write_paper
+from evenplace.study.spread import spread
+from evenplace.study.tables import TABLES, abstention_table, recall_by_area
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
 
@@ -266,3 +269,34 @@ def test_a_study_that_chooses_never_asks_the_test(
     assert stop.value.code == 2
     assert "add --development" in " ".join(capsys.readouterr().err.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_figures_come_with_what_they_show(found: Findings, tmp_path: Path) -> None:
+    write_findings(found, tmp_path)
+    for drawing in (tmp_path / "figures").glob("*.svg"):
+        rows = drawing.with_suffix(".csv").read_text().splitlines()
+        assert rows[0] == "panel,series,x,y"
+        for one in found.outcomes:
+            assert any(one.system.name in row or "tail" in row for row in rows[1:])
+
+
+def test_places_as_large_as_each_other_have_no_bins(found: Findings) -> None:
+    scores = found.outcomes[0].parts[0]
+    areas = np.full(len(scores.places), 400.0)
+    even = replace(scores, places=replace(scores.places, areas=areas))
+    assert np.isnan(recall_by_area(even)).all()
+    apart = replace(scores, places=replace(scores.places, areas=areas + np.arange(len(areas))))
+    assert np.isfinite(recall_by_area(apart)).any()
+
+
+def test_what_a_pipeline_reads_is_the_paper_s_arithmetic() -> None:
+    assert read_bytes(450, 768) == 1_382_400
+    assert read_bytes(2_800_000, 8448) == 94_617_600_000
+
+
+def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path: Path) -> None:
+    made = write_paper([found], tmp_path, "evenplace study paper").read_text(encoding="utf-8")
+    assert made.count("<table") == len(found.study.tables)
+    assert "<svg" in made
+    assert set(ORDER) <= set(STUDIES)
+    assert markdown_html("a <b>\n\n| x | y |\n|---|---|\n| 1 | <i> |").count("&lt;") == 2

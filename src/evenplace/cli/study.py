@@ -22,7 +22,7 @@ def study(
         typer.Argument(
             help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
             "confidence, cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, "
-            "layer or descriptors"
+            "layer, descriptors or pipelines; paper is all of the paper's, on one page"
         ),
     ],
     data: Annotated[
@@ -71,9 +71,11 @@ def study(
     --city, --zone and --bbox choose among the photos of --data or --train.
     """
     from evenplace.study import find_study, read_splits, run_study, write_findings
+    from evenplace.study.paper_page import ORDER, write_paper
     from evenplace.study.tables import TABLES
 
-    named, which = find_study(name).only(system or []), chosen(city, zone, bbox)
+    which, order = chosen(city, zone, bbox), list(ORDER) if name == "paper" else [name]
+    named = find_study(order[0]).only(system or [])
     if named.development and not development:
         raise SettingError(
             f"{name} chooses settings: on a test's own queries it would choose by the answers; "
@@ -93,12 +95,18 @@ def study(
             data, seeds, out / "data", photos=photos, queries=many, radius=radius,
             heading=heading, development=development, announce=announce, **which,
         )  # fmt: skip
-        found = run_study(named, splits, out, settings=settings or [], announce=announce)
-    folder = "-".join([name, Path(data).name, *(["development"] if development else [])])
-    page = write_findings(found, out / folder, command=command)
+        found = []
+        for one in [named, *map(find_study, order[1:])]:
+            found.append(run_study(one, splits, out, settings=settings or [], announce=announce))
+            folder = "-".join([one.name, Path(data).name, *(["development"] * development)])
+            page = write_findings(found[-1], out / folder, command=command)
+            console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
+    if name == "paper":
+        page = write_paper(found, out / f"paper-{Path(data).name}", command)
+        console.print(f"page: {page}", markup=False, soft_wrap=True)
+        return
     for table in named.tables:
-        console.print(TABLES[table](found) + "\n", markup=False, soft_wrap=True)
-    console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
+        console.print(TABLES[table](found[0]) + "\n", markup=False, soft_wrap=True)
 
 
 def _tests(

@@ -4,6 +4,7 @@ A figure is drawn in a few marker colours; in the SVG these become the page's CS
 the same figure is right in the light and in the dark.
 """
 
+import csv
 import io
 import re
 from collections.abc import Sequence
@@ -60,11 +61,34 @@ def inline_svg(figure: Figure, label: str) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write path.svg and path.png for a paper: light background, fixed bytes."""
+    """Write path.svg, path.png (light background, fixed bytes) and path.csv of what they show."""
     for suffix in (".svg", ".png"):
         meta = {"Date": None} if suffix == ".svg" else {}
         with mpl.rc_context(STYLE), whole_file(path.with_name(path.name + suffix), RunError) as to:
             figure.savefig(to, format=suffix[1:], dpi=200, facecolor="white", metadata=meta)
+    with whole_file(path.with_name(path.name + ".csv"), RunError) as to:
+        to.write_text(figure_csv(figure), encoding="utf-8")
+
+
+def figure_csv(figure: Figure) -> str:
+    """What is drawn, as panel,series,x,y: lines and points as they are, bars at their middle."""
+    rows: list[tuple[Any, ...]] = [("panel", "series", "x", "y")]
+    for number, axes in enumerate(figure.axes):
+        panel = axes.get_title() or axes.get_xlabel() or str(number)
+        drawn = [(line.get_label(), line) for line in axes.get_lines()]
+        for group in axes.containers:
+            for bar in getattr(group, "patches", ()):
+                x, y = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height()
+                rows.append((panel, group.get_label(), x, y))
+            if line := getattr(group, "lines", (None,))[0]:  # points with whiskers
+                drawn.append((group.get_label(), line))
+        for label, line in drawn:
+            if not str(label).startswith("_"):
+                points = np.asarray(line.get_xydata()).tolist()
+                rows += [(panel, label, x, y) for x, y in points]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 @mpl.rc_context(STYLE)

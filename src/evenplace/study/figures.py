@@ -21,7 +21,12 @@ Draw = Callable[[Findings], Figure]
 
 
 def draw_tiers(found: Findings) -> Figure:
-    """R@1 of every system, overall and by tier, with intervals over all seeds' queries."""
+    """R@1 of every system, overall and by tier, with intervals over all seeds' queries.
+
+    More systems than there are colours to tell apart get a line each.
+    """
+    if len(found.outcomes) > len(SYSTEM_COLOURS):
+        return draw_steps(found)
     return tier_bars([one.joint for one in found.outcomes])
 
 
@@ -54,12 +59,15 @@ def draw_areas(found: Findings) -> Figure:
     """R@1 by the extent of the query's place, small to large (the paper's Figure 6)."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     axes: Any = figure.add_subplot()
-    width = 0.8 / len(found.outcomes)
-    for number, one in enumerate(found.outcomes):
-        recall = np.array([recall_by_area(part) for part in one.parts])  # (S, 3)
-        at = np.arange(3) + (number - (len(found.outcomes) - 1) / 2) * width
-        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
-        axes.bar(at, recall.mean(axis=0), width * 0.92, color=colour, label=one.system.name)
+    bars = {}
+    for one in found.outcomes:
+        recall = np.array([recall_by_area(part) for part in one.parts]).mean(axis=0)  # (3,)
+        if np.isfinite(recall).any():
+            bars[one.system.name] = recall
+    width = 0.8 / max(len(bars), 1)
+    for number, (name, recall) in enumerate(bars.items()):
+        at = np.arange(3) + (number - (len(bars) - 1) / 2) * width
+        axes.bar(at, recall, width * 0.92, color=SYSTEM_COLOURS[number + 1], label=name)
     axes.set_xticks(range(3), ["small places", "medium", "large places"])
     axes.set_ylabel("R@1, %")
     axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.25))
@@ -136,7 +144,8 @@ CAPTIONS = {
     "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
     "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
     "deviation over seeds.",
-    "areas": "R@1 by the extent of the query's place.",
+    "areas": "R@1 by the extent of the query's place; a grid's squares are all alike, and have no "
+    "bins.",
     "precision-recall": "Precision against recall as the threshold falls, last system.",
     "risk": "Share of wrong answers against share of queries answered, last system.",
     "reliability": "How often right against how sure, last system; the diagonal is perfect.",

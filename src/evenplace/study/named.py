@@ -10,6 +10,7 @@ from typing import Any
 from evenplace.errors import SettingError, unknown_name
 from evenplace.study import paper
 from evenplace.study.contest import contest, descriptors, layer
+from evenplace.study.pipelines import pipelines
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
 from evenplace.training.low_visit import with_loss
@@ -170,8 +171,18 @@ def distance() -> Study:
             System("L2", PAPER, search={"rerank": "l2"}, paper=paper.DISTANCES["L2"]),
             System("CFD", PAPER, search={"rerank": "cfd"}, paper=paper.DISTANCES["CFD"]),
             *(System(name, PAPER, search={"rerank": rule}) for name, rule in rules.items()),
+            *(
+                System(
+                    f"D&C, {rule}",
+                    "dc-small",
+                    against="D&C, L2",
+                    search={"rerank": rule.lower(), "shortlist": 20},
+                )
+                for rule in ("L2", "CFD")
+            ),
         ),
-        note="Supplement: tail R@1 of DAPR-M with DINOv2 on SF-XL.",
+        note="Supplement: tail R@1 of DAPR-M with DINOv2 on SF-XL. Figure 5 is of D&C, whose "
+        "places are other squares: compare its rows with each other.",
     )
 
 
@@ -224,6 +235,7 @@ _HOSTS = {  # recipes to try, in this order
 }
 _SHORTLISTS: dict[str, dict[str, Any]] = {"D&C mixed": {"shortlist": 20}}  # D&C alone keeps one
 STUDIES: dict[str, Callable[[], Study]] = {
+    "pipelines": pipelines,
     "losses": losses,
     "modules": modules,
     "plug-in": plug_in,

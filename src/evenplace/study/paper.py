@@ -9,6 +9,35 @@ MSLS, PITTS, NORDLAND = "paper R@1 MSLS", "paper R@1 Pitts30k", "paper R@1 Nordl
 MSLS_TAIL, PITTS_TAIL = "paper tail R@1 MSLS", "paper tail R@1 Pitts30k"
 TIME = "paper, ms"
 
+KINDS = {  # Table 1's rows, and the recipe of each in small; * is with low-visit bias
+    "classification": {"PlaNet": "planet-small", "HGE": "hge-small", "CPlaNet": "cplanet-small",
+                       "D&C": "dc-small", "DAPR-C": "dapr-c-small"},
+    "retrieval": {"NetVLAD": "netvlad-small", "SFRS": "sfrs-small", "GeM": "gem-small",
+                  "CosPlace": "cosplace-small", "SALAD": "salad-small", "SALAD*": "salad-small",
+                  "BoQ": "boq-small", "BoQ*": "boq-small"},
+    "mixed": {"D&C + CosPlace": "dc-cosplace-small", "DAPR-M": "dapr-m-paper-small",
+              "recommended": "dapr-m"},
+}  # fmt: skip
+PIPELINES = {  # Table 1; of several networks the one nearest to ours
+    name: {V1: v1, V2: v2, TIME: time}
+    for name, time, v1, v2 in (
+        ("PlaNet", "12", "24.5", "53.1"),
+        ("HGE", "15", "27.0", "56.4"),
+        ("CPlaNet", "17", "27.4", "64.1"),
+        ("D&C", "12", "61.0", "79.1"),
+        ("DAPR-C", "–", "67.2", "84.1"),
+        ("NetVLAD", "12117", "40.0", "71.1"),
+        ("SFRS", "12117", "51.2", "83.1"),
+        ("GeM", "12117", "21.7", "43.1"),
+        ("CosPlace", "1514", "64.7", "83.4"),
+        ("SALAD", "4805", "87.6", "93.5"),
+        ("SALAD*", "4823", "88.0", "94.5"),
+        ("BoQ", "21333", "83.7", "92.8"),
+        ("BoQ*", "21047", "88.8", "93.7"),
+        ("D&C + CosPlace", "30", "71.4", "87.6"),
+        ("DAPR-M", "51", "74.5", "88.1"),
+    )
+}
 LOSSES = {  # Table 6
     "cross-entropy": {V1: "75.8", V2: "91.1"},
     "logit adjustment": {V1: "88.0", V2: "93.3"},

@@ -28,7 +28,7 @@ from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Announce
-from evenplace.training.recipe import Recipe
+from evenplace.training.recipe import Recipe, find_recipe
 
 ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision")
 
@@ -104,10 +104,16 @@ def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -
 
 
 def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> None:
-    """Lay out the split's database, unless it is the one the run has."""
+    """Lay out the split's database, unless it is the one the run has.
+
+    Where a second network ranks, it is trained by its own recipe first.
+    """
     mark = run / "indexed.txt"
     if not mark.exists() or mark.read_text() != split.searched_in:
         mark.unlink(missing_ok=True)
+        if ranker := Run(run).recipe.search.describer:
+            recipe = find_recipe(ranker).changed([f"seed={split.seed}"])
+            Run(run).files.choose_describer(str(_train(recipe, split, out, announce)))
         Run(run).index(split.database, cache_folder=out / "cache", announce=announce)
         mark.write_text(split.searched_in)
 

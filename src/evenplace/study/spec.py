@@ -49,7 +49,7 @@ class Study:
     name: str
     question: str  # what it asks, in one sentence
     systems: tuple[System, ...]
-    tables: tuple[str, ...] = ("recall", "gains")
+    tables: tuple[str, ...] = ("recall", "tiers", "gains")
     figures: tuple[str, ...] = ("tiers",)
     note: str = ""  # what the paper has on this, and where it cannot be compared
     timed: int = 0  # queries asked one by one for the times

@@ -3,7 +3,8 @@
 S seeds
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,19 +17,11 @@ from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
 from evenplace.run.run import Run
 from evenplace.study import paper
+from evenplace.study.costs import cost_table, pipeline_table
 from evenplace.study.runs import Findings, Outcome
+from evenplace.study.spread import spread
 
 Table = Callable[[Findings], str]
-
-
-def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean ± standard deviation over the seeds; the mean alone for one."""
-    known = np.array([value for value in values if np.isfinite(value)])
-    if not len(known):
-        return "–"
-    if len(known) == 1:
-        return f"{known[0]:.{digits}f}"
-    return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
 
 
 def recall_table(found: Findings) -> str:
@@ -52,17 +45,31 @@ def recall_table(found: Findings) -> str:
             spread([part.position.median for part in parts]),
             *(one.system.paper.get(column, "") for column in beside),
         ])  # fmt: skip
-    return f"{_counts(found.outcomes[0])}\n\n{markdown(columns, rows)}"
+    return f"{_counts(found)}\n\n{markdown(columns, rows)}"
+
+
+def tier_table(found: Findings) -> str:
+    """R@1, R@5 and R@10 of every tier (the paper's Figure 4)."""
+    columns = ["system", *(f"{tier} R@{rank}" for tier in TIERS for rank in (1, 5, 10))]
+    rows = [
+        [one.system.name]
+        + [spread([part.tier(tier).recall[rank] for part in one.parts])
+           for tier in TIERS for rank in (1, 5, 10)]
+        for one in found.outcomes
+    ]  # fmt: skip
+    return markdown(columns, rows)
 
 
 def gain_table(found: Findings) -> str:
     """What each system wins over its baseline on the same queries."""
     rows = []
+    first = found.outcomes[0]
     usual = [(one.system.name, found.study.baseline(one.system)) for one in found.outcomes]
     for name, other in (*usual, *found.study.pairs):
         if name == other:
             continue
         ours, theirs = (found.of(which).joint.predictions for which in (name, other))
+        ours = replace(ours, tiers=first.joint.predictions.tiers)
         cells = [str(compare_pairs(ours, theirs, tier)) for tier in (None, 0, 1, 2)]
         rows.append([f"{name} − {other}", *cells])
     if not rows:
@@ -70,7 +77,7 @@ def gain_table(found: Findings) -> str:
     text = (
         "Points of R@1 on the same queries: mean, 95 % interval over spots (* excludes 0), queries "
         "won and lost, McNemar's p."
-    )
+    ) + (f" Tiers are those of {first.system.name}'s places." if _places_differ(found) else "")
     return f"{text}\n\n{markdown(['difference in R@1', 'overall', *TIERS], rows)}"
 
 
@@ -87,20 +94,27 @@ def area_table(found: Findings) -> str:
             *(spread([part[tier] for part in parts]) for tier in range(3)),
         ])  # fmt: skip
     columns = ["system", "places", "m², min / median / max", "small", "medium", "large"]
-    return f"R@1 by the extent of the query's place.\n\n{markdown(columns, rows)}"
+    text = (
+        "R@1 by the extent of the query's place; – where places of one extent would lie in two "
+        "bins, as the equal squares of a grid do."
+    )
+    return f"{text}\n\n{markdown(columns, rows)}"
 
 
 def recall_by_area(scores: Scores) -> list[float]:
-    """R@1 of the queries in the smallest 30 % of the places, the middle 40 %, the largest 30 %."""
+    """R@1 of the queries in the smallest 30 % of the places, the middle 40 %, the largest 30 %.
+
+    Places as large as each other cannot be ranked: where one extent would lie in two of the bins
+    there are none, and all three are nan.
+    """
     run = scores.predictions
-    at = run.places >= 0
     extent = np.round(scores.places.areas * 1000).astype(np.int64)
-    group = tiers(-extent)[run.places]  # the smallest come first
-    means = []
-    for tier in range(3):
-        mine = at & (group == tier)
-        means.append(100 * float(run.right[mine].mean()) if mine.any() else float("nan"))
-    return means
+    bins = tiers(-extent)  # the smallest come first
+    if any(np.isin(extent[bins == t], extent[bins != t]).any() for t in range(3)):
+        return [float("nan")] * 3
+    at, group = run.places >= 0, bins[run.places]
+    chosen = [at & (group == tier) for tier in range(3)]
+    return [100 * float(run.right[one].mean()) if one.any() else float("nan") for one in chosen]
 
 
 def confidence_table(found: Findings) -> str:
@@ -114,28 +128,6 @@ def confidence_table(found: Findings) -> str:
         text = f"{len(run)} answers, {int(run.right.sum())} of them right; `own` is the system's."
         blocks.append(f"### {one.system.name}\n\n{text}\n\n{markdown(columns, rows)}")
     return "\n\n".join(blocks)
-
-
-def cost_table(found: Findings) -> str:
-    """The paper's memory and time table: sizes, and the median milliseconds of each stage."""
-    stages = list(found.outcomes[0].joint.cost.latency)
-    columns = ["system", "parameters", "numbers a photo", "index", "process", "candidates",
-               *(f"{stage}, ms" for stage in stages), "a query, ms", paper.TIME]  # fmt: skip
-    rows = []
-    for one in found.outcomes:
-        cost = one.joint.cost
-        rows.append([
-            one.system.name,
-            f"{cost.parameters / 1e6:.1f} M",
-            f"{cost.dim}",
-            f"{cost.index_bytes / 2**20:.1f} MiB",
-            f"{cost.resident_bytes / 2**20:.0f} MiB",
-            f"{cost.pool_size:.0f}",
-            *(f"{cost.latency[stage].median_ms:.2f}" for stage in stages),
-            f"{cost.median_ms:.1f}",
-            one.system.paper.get(paper.TIME, ""),
-        ])  # fmt: skip
-    return markdown(columns, rows)
 
 
 def abstention_table(found: Findings) -> str:
@@ -192,10 +184,12 @@ def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | Non
 
 TABLES: dict[str, Table] = {
     "recall": recall_table,
+    "tiers": tier_table,
     "gains": gain_table,
     "areas": area_table,
     "confidence": confidence_table,
     "cost": cost_table,
+    "pipelines": pipeline_table,
     "abstention": abstention_table,
 }
 WANTED = (0.9, 0.95)
@@ -208,12 +202,21 @@ def _paper_columns(found: Findings) -> list[str]:
     return [column for column in dict.fromkeys(named) if column != paper.TIME]
 
 
-def _counts(one: Outcome) -> str:
-    joint = one.joint
+def _places_differ(found: Findings) -> bool:
+    """Whether systems cut the map differently, so that their tiers are of different places."""
+    first = found.outcomes[0].joint.predictions.tiers
+    return any(not np.array_equal(first, one.joint.predictions.tiers) for one in found.outcomes)
+
+
+def _counts(found: Findings) -> str:
+    one = found.outcomes[0]
+    joint, whose = one.joint, ""
     per_tier = ", ".join(f"{tier} {joint.tier(tier).queries}" for tier in TIERS)
+    if _places_differ(found):
+        whose = f" Systems that cut the map otherwise have other tiers; these are of {joint.name}."
     return (
         f"{joint.overall.queries} queries over {len(one.parts)} seed(s) ({per_tier}, "
-        f"{joint.untiered} at no known place); {joint.cost.answerable} have a match, and "
+        f"{joint.untiered} at no known place).{whose} {joint.cost.answerable} have a match, and "
         f"“findable” counts only these. Right within {joint.truth}. Mean ± standard deviation "
         "over seeds."
     )

@@ -11,7 +11,7 @@ from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
 from evenplace.report.tables import markdown
 from evenplace.study.runs import Findings
-from evenplace.study.tables import spread
+from evenplace.study.spread import spread
 
 _RANKS = (1, 5, 10)
 

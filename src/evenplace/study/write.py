@@ -10,23 +10,26 @@ from evenplace.study.figures import write_figures
 from evenplace.study.runs import Findings
 from evenplace.study.tables import TABLES
 
-_TITLES = {
+TITLES = {
     "recall": "Recall",
+    "tiers": "By tier",
     "gains": "Differences",
     "areas": "By the extent of the place",
     "confidence": "Confidence",
     "cost": "Cost",
+    "pipelines": "Pipelines",
     "abstention": "Answer or abstain",
 }
 
 
 def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
     """Write out/tables.md and out/figures/*.svg, *.png; returns the path of the tables."""
-    parts = [f"# {found.study.name}: {found.study.question}", _about(found, command)]
+    ran = f"`{command}`, " if command else ""
+    parts = [f"# {found.study.name}: {found.study.question}", ran + about(found)]
     if found.study.note:
         parts.append(found.study.note)
     for name in found.study.tables:
-        parts.append(f"## {_TITLES[name]}\n\n{TABLES[name](found)}")
+        parts.append(f"## {TITLES[name]}\n\n{TABLES[name](found)}")
     for name, caption in write_figures(found, out / "figures"):
         parts.append(f"![{caption}](figures/{name}.svg)\n\n{caption}")
     with whole_file(out / "tables.md", RunError) as draft:
@@ -34,11 +37,11 @@ def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
     return out / "tables.md"
 
 
-def _about(found: Findings, command: str) -> str:
+def about(found: Findings) -> str:
+    """When, where and on what it was found."""
     first = found.splits[0]
-    ran = f"`{command}`, " if command else ""
     return (
-        f"{ran}{datetime.date.today()}, {platform.machine()}, {platform.system()}. "
+        f"{datetime.date.today()}, {platform.machine()}, {platform.system()}. "
         f"Data: {first.name}, seeds {', '.join(str(split.seed) for split in found.splits)}, "
         f"{len(first.train)} photos to train on, {len(first.database)} to search in, "
         f"{len(first.queries)} queries (first seed)."
