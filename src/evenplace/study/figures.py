@@ -70,7 +70,10 @@ def draw_areas(found: Findings) -> Figure:
         axes.bar(at, recall, width * 0.92, color=SYSTEM_COLOURS[number + 1], label=name)
     axes.set_xticks(range(3), ["small places", "medium", "large places"])
     axes.set_ylabel("R@1, %")
-    axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.25))
+    if bars:
+        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.25))
+    else:
+        axes.text(1, 0.5, "every place is as large as the others", ha="center")
     return figure
 
 
