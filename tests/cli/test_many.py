@@ -250,3 +250,14 @@ def test_queries_without_positions_are_judged_as_far_as_that_goes(here: Path) ->
     Path("table.csv").write_text("path\ntrip/img_00.jpg\ntrip/img_01.jpg\n")
     assert "no recall: table.csv has no positions" in typed("evaluate run --queries table.csv")
     assert not Path("run/predictions.parquet").exists()
+
+
+def test_a_walk_hears_its_neighbours(here: Path) -> None:
+    said = typed("locate run trip --sequence --order name --speed 20 --out a.csv")
+    assert "the walk gives" in said
+    rows = rows_of("a.csv")
+    assert len(rows) == 12
+    assert {row["calibrated"] for row in rows} == {"False"}
+    assert "match_5" in rows[0]
+    assert "match_6" not in rows[0]
+    assert "no time in their EXIF" in typed("locate run trip --sequence --order time", code=2)

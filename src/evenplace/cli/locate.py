@@ -8,7 +8,7 @@ import typer
 
 from evenplace.cli.console import console, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
-from evenplace.cli.many import Many, locate_many
+from evenplace.cli.many import Many, Walk, locate_many
 from evenplace.cli.tagging import how_to_tag, undo_positions
 from evenplace.errors import SettingError
 
@@ -43,6 +43,13 @@ def locate(
     ] = None,
     replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
     every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
+    sequence: Annotated[
+        bool, typer.Option(help="photos of one walk, drive or film: near in time is near by")
+    ] = False,
+    speed: Annotated[float, typer.Option(help="of the walk, metres a second at most")] = 15.0,
+    order: Annotated[
+        str, typer.Option(help="of the walk: time, name; auto is time where all have one")
+    ] = "auto",
     write_exif: Annotated[
         bool, typer.Option(help="write positions into copies of the JPEGs; see --copies")
     ] = False,
@@ -75,16 +82,12 @@ def locate(
     opened = Run.open(run, **how)
     asked = find_asked(photos or [])
     tagging = how_to_tag(write_exif, None if in_place else copies, sidecar, replace, min_precision)
-    alone = (
-        not (out or tagging)
-        and len(asked.paths) == 1
-        and [*asked.paths] == photos
-        and not asked.videos
-    )
-    if descriptor is not None or alone:
+    alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
+    if descriptor is not None or (alone and not (out or tagging or sequence)):
         _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, verify, as_json)
         return
-    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json, tagging)
+    walk = Walk(speed, order) if sequence else None
+    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json, tagging, walk)
     locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,14 @@ SHOWN = 20  # lines of the table on screen
 
 
 @dataclass(frozen=True)
+class Walk:
+    """How photos follow one another."""
+
+    speed: float
+    order: str
+
+
+@dataclass(frozen=True)
 class Many:
     """What was asked for besides the photos."""
 
@@ -34,6 +42,7 @@ class Many:
     every: float
     as_json: bool
     tagging: "Tagging | None" = None
+    walk: Walk | None = None
 
 
 def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
@@ -43,6 +52,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.retrieval.answer_json import index_name
     from evenplace.run.journal import Journal, check_free
     from evenplace.run.tagging import write_positions
+    from evenplace.run.walks import CANDIDATES
 
     index = open_index(run.folder / "index")
     for out in many.out:
@@ -51,7 +61,8 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     if passed := asked.say_passed():
         errors.print(passed, markup=False, soft_wrap=True)
     way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
-           "verify": many.verify, "every": many.every}  # fmt: skip
+           "verify": many.verify, "every": many.every,
+           "sequence": many.walk is not None}  # fmt: skip
     journal = Journal(many.out[0] if many.out else None, way, many.replace)
     if journal.answers:
         _tell(f"going on after {len(journal.answers):,} photos answered before")
@@ -60,7 +71,8 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         with bars() as announce:
             show = announce("locating")
             found = run.locate_many(
-                asked, many.k, min_precision=many.min_precision, verify=many.verify,
+                asked, many.k if many.walk is None else max(many.k, CANDIDATES),
+                min_precision=many.min_precision if many.walk is None else None, verify=many.verify,
                 every=many.every, done=journal.done,
                 progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
             )  # fmt: skip
@@ -71,7 +83,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
             _tell(f"stopped after {len(journal.answers):,} photos; the same command goes on")
         raise typer.Exit(130) from None
     spent = time.perf_counter() - began
-    lines = journal.answers
+    lines = journal.answers if many.walk is None else _followed(run, journal.answers, many)
     for out in many.out:
         write_answers(lines, out, index.places)
     tagged = None if many.tagging is None else write_positions(lines, many.tagging)
@@ -87,6 +99,23 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         console.print(f"written: {out}", markup=False, soft_wrap=True)
     if tagged is not None:
         say_tagged(tagged)
+
+
+def _followed(run: "Run", lines: "list[Located]", many: Many) -> "list[Located]":
+    """The answers with their neighbours heard, with as many matches as were asked for."""
+    from evenplace.retrieval.answers import least_confidence
+    from evenplace.run.walks import follow
+
+    assert many.walk is not None
+    least = least_confidence(many.min_precision, run.calibration(verify=many.verify))
+    found, warning = follow(lines, many.walk.speed, many.walk.order, least)
+    if warning:
+        _tell(warning)
+    moved = sum(
+        one.matches[:1] != other.matches[:1] for one, other in zip(found, lines, strict=True)
+    )
+    _tell(f"the walk gives {moved:,} photos another place than they had alone")
+    return [replace(line, matches=line.matches[: many.k]) for line in found]
 
 
 def _tell(text: str) -> None:

@@ -1,0 +1,133 @@
+"""What does the order of a walk add? Right answers won and lost, by tier, with paired intervals.
+
+    python benchmarks/sequence.py town --run RUN
+    python benchmarks/sequence.py stlucia | kudamm | halensee | cambridge [--data FOLDER]
+
+town: RUN is of the town that `evenplace city` draws with seed 0; the walks go along its streets
+on another day, a frame every 6 m.  Photographs: the database is indexed with ImageNet weights of
+the recommended network, thinned to every so many-th photo so that it has gaps; queries are a
+drive in the order of their names.  Of Cambridge, every second location is asked, one heading, in
+a walk from each location to the nearest not yet visited.  Right is within 25 m.
+"""
+
+import argparse
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.city.camera import Camera
+from evenplace.city.light import query_days
+from evenplace.city.names import photo_name
+from evenplace.city.plan import plan_town
+from evenplace.city.render import Renderer
+from evenplace.city.survey import ORIGIN, Shot
+from evenplace.evaluation.uncertainty import pair
+from evenplace.photos import Photos, read_photos
+from evenplace.places.tiers import TIERS
+from evenplace.run.located import Located
+from evenplace.run.run import Run
+from evenplace.run.walks import CANDIDATES, follow
+
+RADIUS, STEP, SPEED = 25.0, 6.0, 15.0
+Bools = NDArray[np.bool_]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("set", choices=["town", "stlucia", "kudamm", "halensee", "cambridge"])
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--data", type=Path, default=os.environ.get("EVENPLACE_DATA"))
+    parser.add_argument("--keep", type=int, default=1, help="every so many-th database photo")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.set == "town":
+            run, walks = Run.open(asked.run), town_walks(Path(folder), asked.run)
+        else:
+            run, walks = Run(Path(folder) / "run"), []
+            database, walk = photographs(asked.data, asked.set)
+            run.index_method(database[:: asked.keep], "dapr-m", "imagenet")
+            walks = [walk]
+        report(asked.set, run, walks)
+
+
+def report(name: str, run: Run, walks: list[Photos]) -> None:
+    alone, heard, asked = [], [], []
+    for walk in walks:
+        lines = [one for block in run.locate_many(walk.paths, CANDIDATES) for one in block]
+        clock = [replace(one, taken="", second=float(at)) for at, one in enumerate(lines)]
+        alone.append(right(lines, walk))
+        heard.append(right(follow(clock, SPEED)[0], walk))
+        asked.append(walk)
+    before, after = np.concatenate(alone), np.concatenate(heard)
+    places = run.search().index.places
+    tiers = np.concatenate([_tiers(places, walk) for walk in asked])
+    clusters = np.concatenate([np.full(len(walk), n) for n, walk in enumerate(asked)])
+    if len(asked) == 1:  # of one drive, stretches of ten frames
+        clusters = np.arange(len(before)) // 10
+    print(f"{name}: {len(before)} frames of {len(asked)} walks; alone {100 * before.mean():.1f} %")
+    for tier, rows in [("all", tiers > -2), *((n, tiers == i) for i, n in enumerate(TIERS))]:
+        if rows.any():
+            told = pair(after[rows], before[rows], clusters[rows])
+            print(f"  {tier} ({rows.sum()}): {100 * after[rows].mean():.1f} %, gain {told}")
+
+
+def right(lines: list[Located], walk: Photos) -> Bools:
+    spots = np.array([(one.matches[0].east, one.matches[0].north) for one in lines])
+    found: Bools = np.linalg.norm(spots - walk.positions, axis=1) <= RADIUS
+    return found
+
+
+def _tiers(places: object, walk: Photos) -> NDArray[np.int64]:
+    labels = places.locate(walk)  # type: ignore[attr-defined]
+    known = places.tiers  # type: ignore[attr-defined]
+    return np.where(labels >= 0, known[labels], -1).astype(np.int64)
+
+
+def town_walks(folder: Path, run: Path) -> list[Photos]:
+    """Every street from one end to the other, where the database has photos near by."""
+    taken = Run.open(run).search().index.positions - np.array(ORIGIN)
+    renderer, days, walks = Renderer(0, 224), query_days(), []
+    for number, street in enumerate(plan_town(0).streets):
+        out, day = folder / f"{number:03d}", days[number % len(days)]
+        heading = float(round(np.degrees(np.arctan2(*street.along)) % 360))
+        for frame, at in enumerate(np.arange(4.0, street.length - 4.0, STEP)):
+            east, north = street.start + at * street.along
+            if np.hypot(*(taken - (east, north)).T).min() > RADIUS:
+                continue
+            camera = Camera(round(east, 2), round(north, 2), heading, 1.8, 74.0, 10.0, 1.0)
+            shot = Shot(camera, day, f"w{number:03d}n{frame:06d}")
+            out.mkdir(exist_ok=True)
+            renderer.take(camera, day).save(out / photo_name(shot), quality=85)
+        if out.exists() and len(list(out.iterdir())) >= 5:
+            walk = read_photos(out, city="all")
+            ahead = np.argsort((walk.positions - np.array(ORIGIN) - street.start) @ street.along)
+            walks.append(walk[ahead])
+    return walks
+
+
+def photographs(data: Path, name: str) -> tuple[Photos, Photos]:
+    if name != "cambridge":
+        queries = read_photos(data / name / "queries", city="all")
+        return read_photos(data / name / "database", city="all"), queries
+    photos = read_photos(data / name, city="all")
+    single = photos[np.array([not one for one in photos.column("duplicate_of").tolist()])]
+    location = single.column("location")
+    asked = single[(location % 2 == 1) & (single.heading == 0)]
+    return single[location % 2 == 0], asked[nearest_walk(asked.positions)]
+
+
+def nearest_walk(spots: NDArray[np.float64]) -> NDArray[np.int64]:
+    left, order = set(range(1, len(spots))), [0]
+    while left:
+        rest = np.array(sorted(left))
+        order.append(int(rest[np.linalg.norm(spots[rest] - spots[order[-1]], axis=1).argmin()]))
+        left.remove(order[-1])
+    return np.array(order)
+
+
+if __name__ == "__main__":
+    main()

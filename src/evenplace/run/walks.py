@@ -1,0 +1,121 @@
+"""Answers to the photos of a walk, a drive or a film, each with its neighbours heard."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import SettingError
+from evenplace.photos.geodesy import to_degrees
+from evenplace.retrieval.sequence import SLACK, smooth
+from evenplace.run.located import ABSTAINED, ANSWERED, Located, Match, Spot
+
+CANDIDATES = 20  # of a photo of a walk
+_SCALE = 30.0  # of cosines, as positions are fused
+_STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/position.py`
+Floats = NDArray[np.float64]
+
+
+def put_in_order(lines: Sequence[Located], order: str = "auto") -> tuple[list[int], str]:
+    """The walk's order, and a sentence where clocks and names disagree.
+
+    order: time, name, or auto: time where every photo has one.
+    """
+    if order not in ("auto", "time", "name"):
+        raise SettingError(f"--order {order} is no order of a walk; use time or name")
+    clock = np.array([line.clock for line in lines])
+    unknown = int(np.isnan(clock).sum())
+    if order == "time" and unknown:
+        raise SettingError(f"{unknown} photos have no time in their EXIF; use --order name")
+    names = sorted(range(len(lines)), key=lambda row: (lines[row].photo, lines[row].second or 0))
+    if order == "name" or unknown:
+        return names, ""
+    times = sorted(range(len(lines)), key=lambda row: (clock[row], lines[row].photo))
+    back = [row for row in range(1, len(names)) if clock[names[row]] < clock[names[row - 1]]]
+    if not back:
+        return times, ""
+    here, before = (lines[names[back[0] - step]].photo for step in (0, 1))
+    return times, (
+        f"the clock jumps back {len(back)} times in the order of names, first from {before} to "
+        f"{here}; ordered by time, use --order name if the names are right"
+    )
+
+
+def follow(
+    lines: Sequence[Located], speed: float = 15.0, order: str = "auto", least: float = -np.inf
+) -> tuple[list[Located], str]:
+    """Answer again with the neighbours heard; abstain below `least`.
+
+    speed: metres a second; where times are unknown, metres from a photo to the next.  A photo
+    that could not be read, or is of elsewhere by its own GPS, is no part of the walk.
+    """
+    if not speed > 0:
+        raise SettingError(f"--speed {speed:g} goes nowhere; use metres a second above 0")
+    rows, warning = put_in_order(lines, order)
+    walk = [row for row in rows if lines[row].matches and not lines[row].reason]
+    spots = [_spots(lines[row]) for row in walk]
+    shares = [_shares(lines[row], at) for row, at in zip(walk, spots, strict=True)]
+    clock = np.array([lines[row].clock for row in walk])
+    timed = order != "name" and not np.isnan(clock).any()
+    pause = np.diff(clock) if timed else np.ones(max(len(walk) - 1, 0))
+    found = smooth(spots, shares, speed * np.abs(pause))
+    answers = list(lines)
+    for row, at, share in zip(walk, spots, found, strict=True):
+        answers[row] = _answer(lines[row], at, share[:-1], least)
+    return answers, warning
+
+
+def _spots(line: Located) -> Floats:
+    return np.array([(one.east, one.north) for one in line.matches])
+
+
+def _shares(line: Located, spots: Floats) -> Floats:
+    """Its confidence for the answer, the rest for the other candidates and for elsewhere."""
+    here = np.linalg.norm(spots - spots[0], axis=1) <= SLACK
+    alike = np.exp(_SCALE * (np.array([one.similarity for one in line.matches]) - 1))
+    sure = float(np.clip(line.confidence, 0.01, 0.99))
+    shares = np.zeros(len(spots) + 1)
+    shares[:-1][here] = sure * alike[here] / alike[here].sum()
+    others = 0.0 if here.all() else (1 - sure) / 2
+    if others:
+        shares[:-1][~here] = others * alike[~here] / alike[~here].sum()
+    shares[-1] = 1 - sure - others
+    return shares
+
+
+def _answer(line: Located, spots: Floats, shares: Floats, least: float) -> Located:
+    """The likeliest surroundings; where they are what the photo said alone, its own position."""
+    near = np.linalg.norm(spots[:, None] - spots[None], axis=2) <= SLACK  # (K, K)
+    mass = near @ shares
+    best = 0 if mass[0] >= mass.max() - 1e-9 else int(np.argmax(mass))
+    sure = round(float(mass[best]), 4)
+    reason = "" if sure >= least else f"its walk makes it {sure:.2f} sure, and {least:.2f} is asked"
+    changed = replace(line, confidence=sure, calibrated=False, reason=reason,
+                      status=ABSTAINED if reason else ANSWERED)  # fmt: skip
+    if near[0, best]:
+        return changed
+    mine = near[best]
+    first = int(np.argmax(np.where(mine, shares, -1)))
+    matches = (line.matches[first], *(one for one in line.matches if one != line.matches[first]))
+    return replace(changed, matches=matches, spot=_spot(line, spots[mine], shares[mine], first))
+
+
+def _spot(line: Located, spots: Floats, shares: Floats, first: int) -> Spot:
+    """Where the candidates of one answer lie, and how far they are spread."""
+    weight = shares / shares.sum()
+    east, north = weight @ spots
+    spread = float(weight @ np.sum((spots - (east, north)) ** 2, axis=1)) / 2
+    match, radius = line.matches[first], float(np.sqrt(_CHI2 * (spread + _STEP**2)))
+    assert line.spot is not None
+    latitude, longitude = _degrees(match, float(east), float(north), line.spot.zone)
+    return Spot(float(east), float(north), line.spot.zone, latitude, longitude, radius, radius, 0.0)
+
+
+def _degrees(
+    match: Match, east: float, north: float, zone: int
+) -> tuple[float | None, float | None]:
+    if match.latitude is None:
+        return None, None
+    latitude, longitude = to_degrees(east, north, zone)
+    return round(float(latitude), 7), round(float(longitude), 7)

@@ -1,0 +1,91 @@
+"""A walk's candidates, smoothed: against every path counted out, and what must not happen."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from evenplace.errors import SettingError
+from evenplace.retrieval.sequence import FLOOR, SLACK, smooth
+from evenplace.run.located import ANSWERED, Located, Match, Spot
+from evenplace.run.walks import follow, put_in_order
+
+
+def test_the_marginals_are_those_of_all_paths_counted_out() -> None:
+    dice = np.random.default_rng(0)
+    spots = [dice.uniform(0, 200, (k, 2)) for k in (2, 3, 1, 2)]
+    shares = [dice.dirichlet(np.ones(len(one) + 1)) for one in spots]
+    reach = np.array([10.0, 60.0, 0.0])
+
+    def fit(t: int, i: int, j: int) -> float:
+        if i == len(spots[t]) or j == len(spots[t + 1]):
+            return FLOOR
+        away = float(np.linalg.norm(spots[t][i] - spots[t + 1][j]))
+        return max(FLOOR, float(np.exp(-max(0, away - reach[t] - SLACK) / SLACK)))
+
+    wanted = [np.zeros(len(one)) for one in shares]
+    for path in product(*(range(len(one)) for one in shares)):
+        weight = float(np.prod([shares[t][i] for t, i in enumerate(path)]))
+        weight *= float(np.prod([fit(t, path[t], path[t + 1]) for t in range(3)]))
+        for t, i in enumerate(path):
+            wanted[t][i] += weight
+    for mine, theirs in zip(smooth(spots, shares, reach), wanted, strict=True):
+        assert mine == pytest.approx(theirs / theirs.sum(), abs=1e-12)
+
+
+def line(number: int, places: list[tuple[float, float]], sure: float) -> Located:
+    """A photo with candidates at so many metres east, each with its similarity."""
+    matches = tuple(
+        Match(path=f"{east:g}.jpg", east=east, north=0.0, latitude=None, longitude=None,
+              similarity=alike, distance=1 - alike)
+        for east, alike in places
+    )  # fmt: skip
+    spot = Spot(places[0][0], 0.0, 0, None, None, 20.0, 20.0, 0.0)
+    taken = f"2024-05-01T10:00:{number:02d}"
+    return Located(f"{number}.jpg", ANSWERED, "", sure, True, spot, matches, taken)
+
+
+def east_of(lines: list[Located]) -> list[float]:
+    return [one.spot.east for one in lines if one.spot is not None]
+
+
+def test_an_unsure_photo_is_where_its_neighbours_are() -> None:
+    walk = [line(at, [(10.0 * at, 0.9)], 0.9) for at in range(5)]
+    walk[2] = line(2, [(900.0, 0.8), (20.0, 0.79)], 0.4)
+    found, _ = follow(walk, speed=10)
+    assert east_of(found) == [0, 10, 20, 30, 40]
+    assert found[2].matches[0].path == "20.jpg"
+    assert found[2].confidence > 0.8
+    assert not found[2].calibrated
+
+
+def test_a_wrong_neighbour_does_not_drag_a_sure_answer_away() -> None:
+    walk = [line(0, [(0.0, 0.9), (900.0, 0.7)], 0.97), line(1, [(900.0, 0.9)], 0.9)]
+    found, _ = follow(walk, speed=10)
+    assert east_of(found) == [0, 900]
+
+
+def test_photos_far_apart_in_time_say_nothing_of_each_other() -> None:
+    walk = [line(0, [(0.0, 0.9)], 0.95), line(59, [(900.0, 0.8), (0.0, 0.79)], 0.55)]
+    assert east_of(follow(walk, speed=100)[0]) == [0, 900]
+    assert east_of(follow(walk, speed=0.1)[0]) == [0, 0]
+
+
+def test_a_clock_that_jumps_is_told_and_names_are_another_order() -> None:
+    walk = [line(at, [(0.0, 0.9)], 0.9) for at in (5, 3, 8)]
+    walk = [Located(**{**one.__dict__, "photo": f"{n}.jpg"}) for n, one in enumerate(walk)]
+    rows, said = put_in_order(walk)
+    assert rows == [1, 0, 2]
+    assert "the clock jumps back 1 times" in said
+    assert put_in_order(walk, "name") == ([0, 1, 2], "")
+    for words in ({"order": "shuffled"}, {"speed": 0.0}):
+        with pytest.raises(SettingError):
+            follow(walk, **words)
+
+
+def test_least_is_asked_of_what_the_walk_makes_of_it() -> None:
+    walk = [line(at, [(10.0 * at, 0.9), (500.0, 0.5)], 0.6) for at in range(3)]
+    sure, _ = follow(walk, speed=10, least=0.7)
+    assert all(one.answered for one in sure)
+    unsure, _ = follow(walk[:1], speed=10, least=0.7)
+    assert "0.70 is asked" in unsure[0].reason
