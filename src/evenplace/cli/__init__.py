@@ -12,6 +12,7 @@ from evenplace.cli import (
     demo,
     evaluate,
     export,
+    fetch,
     index,
     locate,
     methods,
@@ -46,6 +47,13 @@ index_app = typer.Typer(
 app.add_typer(index_app, name="index")
 for change in (index.build, index.add, index.remove, index.store, index.verify):
     index_app.command()(change)
+
+fetch_app = typer.Typer(
+    help="Fetch street imagery that is free, with its licence.", no_args_is_help=True
+)
+app.add_typer(fetch_app, name="fetch")
+fetch_app.command()(fetch.panoramax)
+fetch_app.command()(fetch.mapillary)
 
 for verb in (
     audit.audit,

@@ -1,6 +1,8 @@
 """From what a reader found to `Photos`: rows without a position and other zones are set aside."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,59 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
-from evenplace.photos.geodesy import NORTH, SOUTH
+from evenplace.photos.geodesy import NORTH, SOUTH, to_metres
 from evenplace.photos.table import Photos, Skipped
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a file beside a photo says of it, or why it is left out."""
+
+    path: str
+    latitude: float = float("nan")
+    longitude: float = float("nan")
+    heading: float | None = None
+    seconds: int | None = None  # since 1970
+    producer: str = ""
+    licence: str = ""
+    source: str = ""  # where it is shown
+    reason: str = ""
+
+
+def gather_seen(seen: Sequence[Seen], zone: int | None, where: object) -> Photos:
+    """Make photos of what files beside them say; whose they are stays with them."""
+    latitude, longitude = (np.array([getattr(one, axis) for one in seen], np.float64)
+                           for axis in ("latitude", "longitude"))  # fmt: skip
+    metres = to_metres(latitude, longitude, zone)
+    known = {
+        name: [getattr(one, name) for one in seen] for name in ("producer", "licence", "source")
+    }
+    return gather(
+        {
+            "path": [one.path for one in seen],
+            "east": metres.east,
+            "north": metres.north,
+            "zone": metres.zone,
+            "heading": np.array(
+                [np.nan if s.heading is None else s.heading for s in seen], np.float32
+            ),
+            "time": pa.array([one.seconds for one in seen], pa.timestamp("s")),
+            "latitude": latitude,
+            "longitude": longitude,
+        }
+        | {name: pa.array(told, pa.string()) for name, told in known.items() if any(told)},
+        reasons={row: one.reason for row, one in enumerate(seen) if one.reason},
+        zone=zone,
+        where=where,
+    )
+
+
+def picture_beside(file: Path, name: str) -> str | None:
+    """The path of a picture in a file's folder, or in images/ there; None where it is not."""
+    for folder in (file.parent, file.parent / "images"):
+        if name and (folder / name).is_file():
+            return str(folder / name)
+    return None
 
 
 def gather(

@@ -8,7 +8,20 @@ from typing import Any, NamedTuple
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.choose import keep_box, keep_cities, leave_strays
 from evenplace.photos.gather import keep_zone
-from evenplace.photos.layouts import exif, gsv, lists, msls, nordland, pitts30k, sfxl, tables
+from evenplace.photos.layouts import (
+    exif,
+    gsv,
+    lists,
+    mapillary,
+    msls,
+    nordland,
+    panoramax,
+    pitts30k,
+    sfxl,
+    tables,
+    takeout,
+    track,
+)
 from evenplace.photos.scan import check_exists, picture_paths
 from evenplace.photos.table import Photos
 
@@ -23,11 +36,15 @@ class Layout(NamedTuple):
 LAYOUTS: dict[str, Layout] = {  # in the order they are tried
     "gsv-cities": Layout(gsv.recognises, gsv.read),
     "msls": Layout(msls.recognises, msls.read),
+    "mapillary": Layout(mapillary.recognises, mapillary.read),
+    "panoramax": Layout(panoramax.recognises, panoramax.read),
     "table": Layout(tables.recognises, tables.read),
     "list": Layout(lists.recognises, lists.read),
     "nordland": Layout(nordland.recognises, nordland.read),
     "pitts30k": Layout(pitts30k.recognises, pitts30k.read),
     "sf-xl": Layout(sfxl.recognises, sfxl.read),
+    "takeout": Layout(takeout.recognises, takeout.read),
+    "track": Layout(track.recognises, track.read),
     "exif": Layout(exif.recognises, exif.read),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.photos.credit import credit_of
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.hits import Answer
@@ -55,6 +56,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
                 "place": hit.place,
                 "tier": tier_name(index, hit.place),
                 "heading": _heading(index, hit.row),
+                "credit": credit_of(index.photos, hit.row),
                 "inliers": hit.inliers,
             }
             for hit in found.hits

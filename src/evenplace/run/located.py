@@ -141,6 +141,7 @@ def _located(index: Index, picture: Picture, answer: Answer, name: str, reach: R
             similarity=said["similarity"],
             distance=said["distance"],
             inliers=hit.inliers,
+            credit=said["credit"],
         )
         for hit, said in zip(answer.hits, plain["hits"], strict=True)
     )

@@ -52,6 +52,7 @@ class Hit(Spot):
     inliers: int | None = Field(
         description="points that match the query's under one view; null where nobody looked"
     )
+    credit: str = Field("", description="whose photo it is, and its licence, where that is asked")
 
 
 class PlaceGuess(Spot):

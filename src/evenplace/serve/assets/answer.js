@@ -91,6 +91,7 @@ export function showHits(answer, query, onHit) {
       node("span", { class: "line" }, node("b", {}, `${number + 1}`), mark(hit.tier), hit.place < 0 ? "no place" : `place ${hit.place}`),
       node("span", { class: "line" }, `similarity ${hit.similarity.toFixed(2)}`),
       node("span", { class: "line soft" }, [hit.tier, away === null || answer.abstains ? "" : `${away.toFixed(0)} m away`].filter((word) => word && word !== "none").join(", ")),
+      hit.credit ? node("span", { class: "line soft" }, hit.credit) : null,
     ];
     const item = node("li", {}, node("button", {
       type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}, similarity ${hit.similarity.toFixed(2)}; show it on the map`,

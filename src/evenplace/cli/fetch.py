@@ -1,0 +1,66 @@
+"""evenplace fetch: street imagery that is free, with its licence kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import bars, console
+from evenplace.cli.reading import chosen
+from evenplace.errors import SettingError
+
+Box = Annotated[str, typer.Option("--bbox", help="west,south,east,north in degrees")]
+Out = Annotated[Path, typer.Option(help="folder of the photos and their index.csv")]
+Most = Annotated[int, typer.Option(help="photos in the folder at most")]
+Rate = Annotated[float, typer.Option(help="requests a second at most")]
+
+
+def panoramax(
+    bbox: Box,
+    out: Out,
+    most: Most = 1000,
+    rate: Rate = 5.0,
+    api: Annotated[str, typer.Option(help="an instance")] = "https://api.panoramax.xyz",
+) -> None:
+    """Fetch the photos of a box from Panoramax; the same command goes on where it stopped."""
+    from evenplace.photos.fetch import fetch_panoramax
+
+    box = _box(bbox)
+    _fetch(out, lambda tell: fetch_panoramax(box, out, api=api, most=most, rate=rate, tell=tell))
+
+
+def mapillary(
+    bbox: Box,
+    out: Out,
+    token_file: Annotated[Path, typer.Option(help="file with a client token of Mapillary's")],
+    most: Most = 1000,
+    rate: Rate = 5.0,
+    api: Annotated[str, typer.Option(help="the service")] = "https://graph.mapillary.com",
+) -> None:
+    """Fetch the photos of a box from Mapillary; the same command goes on where it stopped."""
+    from evenplace.photos.fetch import fetch_mapillary
+
+    token = token_file.read_text(encoding="utf-8").strip() if token_file.is_file() else ""
+    if not token:
+        raise SettingError(f"{token_file} holds no token; write Mapillary's client token into it")
+    box = _box(bbox)
+    _fetch(
+        out, lambda tell: fetch_mapillary(box, out, token, api=api, most=most, rate=rate, tell=tell)
+    )
+
+
+def _box(bbox: str) -> list[float]:
+    found: list[float] = chosen(None, None, bbox)["bbox"]
+    return found
+
+
+def _fetch(out: Path, fetch: Callable[[Callable[[int, int], None]], int]) -> None:
+    with bars() as announce:
+        count = fetch(announce("fetching"))
+    console.print(
+        f"{count:,} photos in {out}, with their producers and licences in index.csv; next: "
+        f"evenplace photos check {out}",
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,91 @@
+"""Mapillary: what `mapillary_tools` describes, and what the API hands out.
+
+mapillary_image_description.json   a list, with MAPLatitude, MAPLongitude, MAPCaptureTime …
+an export of /images               {"data": [{"id", "computed_geometry", "captured_at" …}]}, the
+                                   pictures beside it as ID.jpg
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evenplace.errors import PhotoError
+from evenplace.photos.gather import Seen, gather_seen, picture_beside
+from evenplace.photos.table import Photos
+
+DESCRIPTION = "mapillary_image_description.json"
+LICENCE = "CC-BY-SA-4.0"
+
+
+def recognises(path: Path) -> bool:
+    """Whether it is one of the two files, or a folder with the first."""
+    if path.is_dir():
+        return (path / DESCRIPTION).is_file()
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(4096)
+    return "MAPLatitude" in head or ('"data"' in head and '"captured_at"' in head)
+
+
+def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+    """Read a description or an export, with whose photos they are."""
+    file = path / DESCRIPTION if path.is_dir() else path
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        rows = told["data"] if isinstance(told, dict) else told
+        seen = [(_exported if "id" in row else _described)(row, file) for row in rows]
+    except (KeyError, TypeError, ValueError) as cause:
+        raise PhotoError(
+            f"{file} is no description of photos ({cause!r}); export it again"
+        ) from cause
+    kept = [one for one in seen if pattern is None or Path(one.path).match(pattern)]
+    return gather_seen(kept, zone, file)
+
+
+def seen_of(row: dict[str, Any], path: str) -> Seen:
+    """One photo of the API's answer."""
+    spot = row.get("computed_geometry") or row["geometry"]
+    longitude, latitude = spot["coordinates"][:2]
+    heading = row.get("computed_compass_angle", row.get("compass_angle"))
+    taken = row.get("captured_at")
+    return Seen(
+        path,
+        latitude,
+        longitude,
+        heading=None if heading is None else heading % 360,
+        seconds=None if taken is None else int(taken) // 1000,
+        producer=str((row.get("creator") or {}).get("username", "Mapillary")),
+        licence=LICENCE,
+        source=f"https://www.mapillary.com/app/?pKey={row['id']}",
+    )
+
+
+def _exported(row: dict[str, Any], file: Path) -> Seen:
+    path = picture_beside(file, f"{row['id']}.jpg")
+    if path is None:
+        return Seen(f"{row['id']}.jpg", reason=f"there is no such file beside {file}")
+    return seen_of(row, path)
+
+
+def _described(row: dict[str, Any], file: Path) -> Seen:
+    path = picture_beside(file, str(row.get("filename", "")))
+    if path is None:
+        return Seen(str(row.get("filename")), reason=f"there is no such file beside {file}")
+    if "error" in row or "MAPLatitude" not in row:
+        why = (row.get("error") or {}).get("message", "without a position")
+        return Seen(path, reason=f"mapillary_tools could not describe it ({why})")
+    heading = (row.get("MAPCompassHeading") or {}).get("TrueHeading")
+    return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading=heading,
+                seconds=_seconds(row.get("MAPCaptureTime")))  # fmt: skip
+
+
+def _seconds(text: str | None) -> int | None:
+    """2018_07_12_10_00_00_000, in UTC."""
+    try:
+        return int(
+            datetime.strptime(str(text)[:19], "%Y_%m_%d_%H_%M_%S").replace(tzinfo=UTC).timestamp()
+        )
+    except ValueError:
+        return None

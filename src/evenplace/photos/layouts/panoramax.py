@@ -1,0 +1,67 @@
+"""Panoramax: STAC items (GeoJSON) with azimuth, licence and producer, the pictures beside them."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from evenplace.errors import PhotoError
+from evenplace.photos.gather import Seen, gather_seen, picture_beside
+from evenplace.photos.table import Photos
+
+
+def recognises(path: Path) -> bool:
+    """Whether it is a collection of STAC items."""
+    if path.suffix.lower() not in (".json", ".geojson") or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(65536)
+    return '"FeatureCollection"' in head and ('"stac_version"' in head or "view:azimuth" in head)
+
+
+def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+    """Read the items whose pictures are here: ID.jpg, or the name they were uploaded under."""
+    try:
+        items = json.loads(path.read_text(encoding="utf-8"))["features"]
+        seen = [_read(item, path) for item in items]
+    except (KeyError, TypeError, ValueError) as cause:
+        raise PhotoError(f"{path} is no collection of items ({cause!r}); fetch it again") from cause
+    kept = [one for one in seen if pattern is None or Path(one.path).match(pattern)]
+    return gather_seen(kept, zone, path)
+
+
+def seen_of(item: dict[str, Any], path: str) -> Seen:
+    """One photo of the API's answer."""
+    told = item["properties"]
+    longitude, latitude = item["geometry"]["coordinates"][:2]
+    azimuth = told.get("view:azimuth")
+    named = [
+        one["name"] for one in item.get("providers") or [] if "producer" in one.get("roles", ())
+    ]
+    links = [one["href"] for one in item.get("links") or [] if one.get("rel") == "self"]
+    return Seen(
+        path,
+        latitude,
+        longitude,
+        heading=None if azimuth is None else float(azimuth) % 360,
+        seconds=_seconds(told.get("datetime")),
+        producer=str(told.get("geovisio:producer") or (named[0] if named else "")),
+        licence=str(told.get("license") or ""),
+        source=links[0] if links else str(item["id"]),
+    )
+
+
+def _read(item: dict[str, Any], file: Path) -> Seen:
+    original = str(item["properties"].get("original_file:name", ""))
+    for name in filter(None, (f"{item['id']}.jpg", original)):
+        path = picture_beside(file, name)
+        if path is not None:
+            return seen_of(item, path)
+    return Seen(f"{item['id']}.jpg", reason=f"there is no such file beside {file}")
+
+
+def _seconds(text: str | None) -> int | None:
+    try:
+        return int(datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp())
+    except ValueError:
+        return None
