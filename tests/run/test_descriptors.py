@@ -93,7 +93,7 @@ def test_what_needs_a_network_says_so(folder: Path, tmp_path: Path) -> None:
 
     with pytest.raises(RunError, match="no network for photos, which a service needs"):
         Library(run)
-    assert "a photo or --descriptor" in say("locate", run, code=2)
+    assert "photos or --descriptor" in say("locate", run, code=2)
 
 
 def test_python_makes_the_same_run(folder: Path, tmp_path: Path) -> None:

@@ -136,6 +136,29 @@ def test_photos_added_later_are_looked_at_too(
     assert (answer.hits[0].inliers or 0) > 50
 
 
+def test_the_service_tells_what_matches_and_on_request_where(run: Path, photos: Path) -> None:
+    client = pytest.importorskip("fastapi.testclient")
+    from evenplace.serve.app import create_app
+    from evenplace.serve.settings import Settings
+
+    photo = Path(read_photos(photos).paths[0]).read_bytes()
+    with client.TestClient(create_app(Settings(run)), base_url="http://127.0.0.1") as ask:
+        plain, told = (
+            ask.post(f"/locate?k=3{more}", files={"photo": photo}).json()["answers"][0]
+            for more in ("", "&matches=2")
+        )
+    assert plain["looked"] >= 5
+    assert plain["hits"][0]["inliers"] > 50
+    assert [hit["pairs"] for hit in plain["hits"]] == [None] * 3
+    first, second, third = (hit["pairs"] for hit in told["hits"])
+    assert len(first) == told["hits"][0]["inliers"]
+    assert len(second) == told["hits"][1]["inliers"]
+    assert third is None
+    shares = np.array(first)
+    assert ((shares >= 0) & (shares <= 1)).all()
+    np.testing.assert_allclose(shares[:, :2], shares[:, 2:], atol=0.02)  # it is the same picture
+
+
 def test_descriptors_that_come_with_photos_are_looked_at(
     photos: Path, tmp_path: Path, evenplace: Type
 ) -> None:

@@ -22,7 +22,8 @@ def study(
         typer.Argument(
             help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
             "confidence, cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, "
-            "layer, descriptors or pipelines; paper is all of the paper's, on one page"
+            "layer, descriptors, pipelines, second-look or elsewhere; paper is all of the paper's, "
+            "on one page"
         ),
     ],
     data: Annotated[

@@ -59,6 +59,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
                 "credit": credit_of(index.photos, hit.row),
                 "inliers": hit.inliers,
             }
+            | ({} if hit.pairs is None else {"pairs": hit.pairs.round(4).tolist()})
             for hit in found.hits
         ],
         "places": [

@@ -184,9 +184,17 @@ class Search:
         return answer
 
     def answers(
-        self, descriptors: Floats, k: int = 5, *, pictures: Sequence[Picture] | None = None
+        self,
+        descriptors: Floats,
+        k: int = 5,
+        *,
+        pictures: Sequence[Picture] | None = None,
+        matches: int = 0,
     ) -> list[Answer]:
-        """The same for queries that are already descriptors.  descriptors: (Q, D) unit."""
+        """The same for queries that are already descriptors.  descriptors: (Q, D) unit.
+
+        matches: hits of each whose points are given too, where pictures are looked at.
+        """
         most = min(k, max(1, len(self.index)))  # whatever is asked for, memory is not taken by k
         found = self.search(descriptors, most, pictures=pictures)
         return [
@@ -194,7 +202,11 @@ class Search:
                 self.index,
                 found,
                 query,
-                self.hits(found, query),
+                self._matched(
+                    self.hits(found, query),
+                    None if pictures is None else pictures[query],
+                    matches,
+                ),
                 self.least,
                 self.min_precision,
                 self.calibration is not None,
@@ -238,6 +250,14 @@ class Search:
                 strict=False,
             )
         ]
+
+    def _matched(self, hits: list[Hit], picture: Picture | None, count: int) -> list[Hit]:
+        """The hits, the first of them with the points they share with the picture."""
+        if self.look is None or picture is None or not count:
+            return hits
+        own = self.look.see(picture)
+        seen = [replace(hit, pairs=self.look.pairs(own, hit.row)) for hit in hits[:count]]
+        return seen + hits[count:]
 
     def search(
         self,

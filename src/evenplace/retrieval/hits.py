@@ -4,7 +4,7 @@ Q queries · k hits · n shortlisted places
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ class Hit:
     row: int  # of the index
     similarity: float  # cosine of the descriptors: 1 the same, 0 unlike
     inliers: int | None = None  # points that match the query's; None where nobody looked
+    pairs: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)  # (M, 4)
 
 
 @dataclass(frozen=True)

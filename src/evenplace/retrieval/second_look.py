@@ -145,6 +145,18 @@ class SecondLook:
         """What a picture and a photo of the index have in common, point by point."""
         return verify(self.see(query), self.features(np.array([row]))[0])
 
+    def pairs(self, query: Picture, row: int) -> Floats:
+        """The points that a picture and a photo share, as shares of each one's width and height.
+
+        -> (M, 4): x and y in the picture, x and y in the photo.
+        """
+        own, other = self.see(query), self.features(np.array([row]))[0]
+        match = verify(own, other)
+        sides = np.array([own.width, own.height, other.width, other.height], np.float32)
+        points: Floats = np.concatenate([match.query, match.candidate], axis=1)
+        shares: Floats = (points / np.maximum(sides, 1e-9)).astype(np.float32)
+        return shares
+
     def features(self, rows: Rows) -> list[Features]:
         """The points of some photos of the index."""
         kept = self.index.columns.get(self.kind.name)

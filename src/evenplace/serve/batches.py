@@ -38,6 +38,7 @@ class _Question:
     snapshot: Snapshot
     photo: bytes
     k: int
+    matches: int
     number: int  # in its request
     since: float
 
@@ -53,6 +54,7 @@ class _Question:
             pixels=pixels,
             seen=None if look is None else look.see(self.photo),
             k=self.k,
+            matches=self.matches,
             asked=self.since,
             waited_ms=(began - self.since) * 1e3,
             decoded_ms=(time.perf_counter() - began) * 1e3,
@@ -74,6 +76,7 @@ class _Read:
     pixels: NDArray[np.uint8]  # (3, H, W)
     seen: Features | None  # its points, where candidates are looked at a second time
     k: int
+    matches: int  # hits whose points are told
     asked: float  # when it came
     waited_ms: float  # before it was decoded
     decoded_ms: float
@@ -122,9 +125,11 @@ class Batcher:
     def alive(self) -> bool:
         return self._worker is not None and not self._worker.done()
 
-    async def ask(self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1) -> Answer:
+    async def ask(
+        self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1, matches: int = 0
+    ) -> Answer:
         """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
-        question = _Question(snapshot, photo, k, number, time.perf_counter())
+        question = _Question(snapshot, photo, k, matches, number, time.perf_counter())
         del photo
         self._unanswered += 1
         try:
@@ -221,10 +226,11 @@ class Batcher:
 
 
 def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
-    """Split a batch by index and by the number of hits; mostly all are of one kind."""
-    kinds: dict[tuple[str, int], list[_Asked]] = defaultdict(list)
+    """Split a batch by index and by what was asked for; mostly all are of one kind."""
+    kinds: dict[tuple[str, int, int], list[_Asked]] = defaultdict(list)
     for asked in batch:
-        kinds[asked.read.snapshot.version, asked.read.k].append(asked)
+        read = asked.read
+        kinds[read.snapshot.version, read.k, read.matches].append(asked)
     return list(kinds.values())
 
 
@@ -234,7 +240,7 @@ def _answer(batch: Sequence[_Read]) -> list[Answer]:
     described = describe(engine.describer, np.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3
     seen = [read.seen for read in batch if read.seen is not None]
-    answers = engine.answers(described, batch[0].k, pictures=seen or None)
+    answers = engine.answers(described, batch[0].k, pictures=seen or None, matches=batch[0].matches)
     return [
         replace(answer, elapsed_ms=_times(read, began, spent) | answer.elapsed_ms)
         for read, answer in zip(batch, answers, strict=True)

@@ -33,6 +33,7 @@ OURS = (
     "cells.js",
     "dom.js",
     "map.js",
+    "matches.js",
     "service.js",
     "icon.svg",
 )

@@ -39,6 +39,9 @@ def service_of(request: Request) -> Service:
 async def locate(
     request: Request,
     k: Annotated[int, Query(ge=1, le=MOST_HITS, description="hits a photo")] = 5,
+    matches: Annotated[
+        int, Query(ge=0, le=MOST_HITS, description="of them, those whose matching points to tell")
+    ] = 0,
 ) -> schema.Located:
     """Send one photo or several; the answers come in their order.
 
@@ -53,19 +56,19 @@ async def locate(
         with service.admit(len(photos)):
             if len(photos) == 1:
                 answers: list[schema.Answer | schema.Refused] = [
-                    await _answer(service, snapshot, photos.pop(), k, 1)
+                    await _answer(service, snapshot, photos.pop(), k, matches, 1)
                 ]
             else:
-                answers = await _answer_all(service, snapshot, photos, k)
+                answers = await _answer_all(service, snapshot, photos, k, matches)
     return schema.Located(index=snapshot.version, answers=answers)
 
 
 async def _answer_all(
-    service: Service, snapshot: Snapshot, photos: list[bytes], k: int
+    service: Service, snapshot: Snapshot, photos: list[bytes], k: int, matches: int
 ) -> list[schema.Answer | schema.Refused]:
     async def one(number: int, photo: bytes) -> schema.Answer | schema.Refused:
         try:
-            return await _answer(service, snapshot, photo, k, number)
+            return await _answer(service, snapshot, photo, k, matches, number)
         except Problem as problem:
             return schema.Refused(problem=schema.ProblemBody(**problem.body()))
 
@@ -75,10 +78,10 @@ async def _answer_all(
 
 
 async def _answer(
-    service: Service, snapshot: Snapshot, photo: bytes, k: int, number: int
+    service: Service, snapshot: Snapshot, photo: bytes, k: int, matches: int, number: int
 ) -> schema.Answer:
     try:
-        found = await service.batcher.ask(snapshot, photo, k, number)
+        found = await service.batcher.ask(snapshot, photo, k, number, matches)
     except Problem as problem:
         service.metrics.photos.labels("busy" if problem.kind == "busy" else "refused").inc()
         raise

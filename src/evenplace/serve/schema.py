@@ -53,6 +53,11 @@ class Hit(Spot):
         description="points that match the query's under one view; null where nobody looked"
     )
     credit: str = Field("", description="whose photo it is, and its licence, where that is asked")
+    pairs: list[tuple[float, float, float, float]] | None = Field(
+        default=None,
+        description="those points where asked for: x and y in the query, x and y in this photo, "
+        "as shares of width and height",
+    )
 
 
 class PlaceGuess(Spot):

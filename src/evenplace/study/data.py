@@ -96,7 +96,7 @@ def _test_splits(
     if data == "town":
         many, asked = photos or 2000, queries or 400
         return [_town(folder, many, asked, seed, truth, announce) for seed in range(seeds)]
-    where = _find_folder(data)
+    where = find_folder(data)
     sets = sorted(one.name for one in where.glob("quer*") if one.is_dir())
     if (where / "database").is_dir() and sets and "queries" not in sets:
         raise SettingError(
@@ -142,7 +142,14 @@ def _within_database(split: Split, queries: int | None) -> Split:
     return replace(inner, map=split.map)
 
 
-def _find_folder(data: str) -> Path:
+def sets_at_hand() -> list[str]:
+    """Names of the data sets under EVENPLACE_DATA."""
+    root = Path(os.environ.get("EVENPLACE_DATA", "../shared/data"))
+    return sorted(one.name for one in root.iterdir() if one.is_dir()) if root.is_dir() else []
+
+
+def find_folder(data: str) -> Path:
+    """A folder of photos, or the set of that name under EVENPLACE_DATA."""
     if Path(data).is_dir():
         return Path(data)
     named = Path(os.environ.get("EVENPLACE_DATA", "../shared/data")) / data

@@ -10,6 +10,7 @@ from typing import Any
 from evenplace.errors import SettingError, unknown_name
 from evenplace.study import paper
 from evenplace.study.contest import contest, descriptors, layer
+from evenplace.study.elsewhere import elsewhere, second_look
 from evenplace.study.pipelines import pipelines
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
@@ -254,4 +255,6 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "contest": contest,
     "layer": layer,
     "descriptors": descriptors,
+    "second-look": second_look,
+    "elsewhere": elsewhere,
 }

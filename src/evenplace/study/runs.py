@@ -30,7 +30,7 @@ from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, find_recipe
 
-ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision")
+ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision", "verify", "features")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _ask(
         Run(run).search(
             radius=split.truth.radius,
             heading=split.truth.heading,
-            **_engine_settings(system.search),
+            **engine_settings(system.search),
         ),
         split.queries,
         radius=split.truth.radius,
@@ -145,7 +145,7 @@ def _ask(
     return found
 
 
-def _engine_settings(search: Any) -> dict[str, Any]:
+def engine_settings(search: Any) -> dict[str, Any]:
     """Settings of the engine; those of the reranker go into one built with them."""
     engine = {key: value for key, value in search.items() if key in ENGINE}
     own = {key: value for key, value in search.items() if key not in (*ENGINE, "rerank")}

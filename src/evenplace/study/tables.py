@@ -18,7 +18,8 @@ from evenplace.report.tables import markdown
 from evenplace.run.run import Run
 from evenplace.study import paper
 from evenplace.study.costs import cost_table, pipeline_table
-from evenplace.study.runs import Findings, Outcome
+from evenplace.study.elsewhere import elsewhere_table
+from evenplace.study.runs import Findings, Outcome, engine_settings
 from evenplace.study.spread import spread
 
 Table = Callable[[Findings], str]
@@ -123,8 +124,9 @@ def confidence_table(found: Findings) -> str:
     columns = ["source", "AUC-PR", "− L2, points", "AUROC", "AURC", "answered at 95 %",
                "answered at 99 %", "ECE", *(f"paper, {name}" for name in _PAPER_SETS)]  # fmt: skip
     for one in found.outcomes[-3:]:  # a study of many is read for its last ones
-        rows = [_source_row(one, name) for name in ("own", *SOURCES)]
         run = one.joint.predictions
+        known = [name for name in (*SOURCES, "inliers") if name in run.sources]
+        rows = [_source_row(one, name) for name in ("own", *known)]
         text = f"{len(run)} answers, {int(run.right.sum())} of them right; `own` is the system's."
         blocks.append(f"### {one.system.name}\n\n{text}\n\n{markdown(columns, rows)}")
     return "\n\n".join(blocks)
@@ -138,8 +140,10 @@ def abstention_table(found: Findings) -> str:
     rows, misses = [], []
     for one in found.outcomes:
         for wanted in WANTED:
-            kept = [_answered(part, run, wanted) for part, run in zip(one.parts, one.runs,
-                                                                      strict=True)]  # fmt: skip
+            kept = [
+                _answered(one, part, run, wanted)
+                for part, run in zip(one.parts, one.runs, strict=True)
+            ]
             if any(part is None for part in kept):
                 break
             answered = np.concatenate([part for part in kept if part is not None])
@@ -176,9 +180,10 @@ def _near_misses(one: Outcome) -> str:
     )
 
 
-def _answered(part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
+def _answered(one: Outcome, part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
     """Which queries an engine with `min_precision` answers; None without a calibration."""
-    learned = Run(run).calibration(part.truth.radius, part.truth.heading)
+    settings = engine_settings(one.system.search)
+    learned = Run(run).calibration(part.truth.radius, part.truth.heading, **settings)
     return None if learned is None else part.predictions.confidence >= learned.threshold(wanted)
 
 
@@ -191,6 +196,7 @@ TABLES: dict[str, Table] = {
     "cost": cost_table,
     "pipelines": pipeline_table,
     "abstention": abstention_table,
+    "elsewhere": elsewhere_table,
 }
 WANTED = (0.9, 0.95)
 SUREST = 0.75

@@ -19,6 +19,7 @@ TITLES = {
     "cost": "Cost",
     "pipelines": "Pipelines",
     "abstention": "Answer or abstain",
+    "elsewhere": "Photos of other cities",
 }
 
 

@@ -7,7 +7,7 @@ export const mood = (answer) =>
 const HEADLINES = { none: "No answer", sure: "Here", likely: "Probably here", guess: "Only a guess" };
 const STAGES = {
   wait: "waiting for a batch", decode: "reading the photo", describe: "describing it", classify: "choosing places",
-  gather: "collecting photos", rank: "comparing", send: "sending",
+  gather: "collecting photos", rank: "comparing", verify: "looking twice", send: "sending",
 };
 
 export function showVerdict(answer) {
@@ -83,20 +83,22 @@ function alternatives(answer) {
   return node("p", { class: "help" }, node("b", {}, "It might also be "), `${names || "somewhere else"}. Compare the photos below before you trust it.`);
 }
 
-export function showHits(answer, query, onHit) {
+export function showHits(answer, query, onHit, onCompare) {
+  byId("matching").hidden = !answer.looked;
   const own = node("li", { class: "own" }, figure(query, "your photo", [node("b", {}, "Your photo")]));
   const hits = answer.hits.map((hit, number) => {
     const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : null;
     const facts = [
       node("span", { class: "line" }, node("b", {}, `${number + 1}`), mark(hit.tier), hit.place < 0 ? "no place" : `place ${hit.place}`),
       node("span", { class: "line" }, `similarity ${hit.similarity.toFixed(2)}`),
+      hit.inliers === null ? null : node("span", { class: "line" }, `${plural(hit.inliers, "point")} match${hit.inliers === 1 ? "es" : ""}`),
       node("span", { class: "line soft" }, [hit.tier, away === null || answer.abstains ? "" : `${away.toFixed(0)} m away`].filter((word) => word && word !== "none").join(", ")),
       hit.credit ? node("span", { class: "line soft" }, hit.credit) : null,
     ];
     const item = node("li", {}, node("button", {
       type: "button", "aria-label": `photo ${number + 1}: ${hit.tier}, place ${hit.place}, similarity ${hit.similarity.toFixed(2)}; show it on the map`,
       onmouseenter: () => onHit(number, true), onmouseleave: () => onHit(number, false),
-      onfocus: () => onHit(number, true), onblur: () => onHit(number, false), onclick: () => onHit(number, true),
+      onfocus: () => onHit(number, true), onblur: () => onHit(number, false), onclick: () => { onHit(number, true); onCompare(number); },
     }, figure(`/photos/${hit.photo}?side=320`, `database photo ${number + 1}`, facts)));
     return item;
   });

@@ -6,6 +6,7 @@ import { Browse } from "./browse.js";
 import { MEANING, readCells } from "./cells.js";
 import { byId, mark, node, plural } from "./dom.js";
 import { CellMap } from "./map.js";
+import { hideMatches, showMatches } from "./matches.js";
 import { ask, locate } from "./service.js";
 
 const page = { map: null, browse: null, cells: null, about: null, query: "", asked: 0 };
@@ -52,6 +53,7 @@ async function askWith(photo) {
   byId("query").hidden = false;
   byId("drop").classList.add("filled");
   for (const id of ["seen", "likely", "spent"]) byId(id).hidden = true;
+  hideMatches();
   page.map.clear();
   showBusy();
   const began = performance.now();
@@ -67,7 +69,8 @@ async function askWith(photo) {
 
 function show(answer, elapsed) {
   showVerdict(answer);
-  showHits(answer, page.query, light);
+  showHits(answer, page.query, light, (number) => showMatches(answer, page.query, number));
+  showMatches(answer, page.query);
   showPlaces(answer, (place) => page.map.choose(place));
   showTimes(answer, elapsed);
   page.map.change({ chosen: -1 });

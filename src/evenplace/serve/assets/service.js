@@ -39,7 +39,7 @@ export async function locate(photo, k = 5) {
   form.append("photo", photo, "photo");
   for (let tries = 0; ; tries++) {
     try {
-      return (await ask(`/locate?k=${k}`, { method: "POST", body: form })).answers[0];
+      return (await ask(`/locate?k=${k}&matches=${k}`, { method: "POST", body: form })).answers[0];
     } catch (refusal) {
       if (refusal.status !== 503 || tries === 2) throw refusal;
       await new Promise((wake) => setTimeout(wake, 1000 * Math.min(refusal.seconds, 10)));
