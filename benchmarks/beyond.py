@@ -36,7 +36,8 @@ from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import Evidence, fit_fused, surprise
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folds import Fold, on_other_days, trained_folds
+from evenplace.run.folds import Fold, trained_folds
+from evenplace.run.rehearsal import no_other_day, on_other_days
 from evenplace.run.tune import evidence
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
@@ -186,9 +187,8 @@ def prepare(split: Split, folder: Path, cache: Path) -> Prepared:
     """Train with and without each fold, and index."""
     recipe = read_recipe("dapr-m").changed([f"seed={split.seed}"])
     places = cut_places(recipe.places, split.train)
-    held = on_other_days(
-        trained_folds(split.train, places, recipe, folder / "folds", cache_folder=cache)
-    )
+    held = trained_folds(split.train, places, recipe, folder / "folds", cache_folder=cache)
+    held = held if no_other_day(split.train) else on_other_days(held)
     network = build_network(recipe.network, seed=recipe.training.seed)
     train(network, split.train, places, recipe, folder / "run", cache_folder=cache)
     database, asked = (

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from evenplace.photos import Photos
-from evenplace.retrieval.calibration import Rehearsal, Way
+from evenplace.retrieval.calibration import Way
+from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Reranker, build_reranker
 
 EAST, NORTH, ZONE = 500_000.0, 4_000_000.0, 34
@@ -30,7 +31,7 @@ def photos_at(offsets: NDArray[np.float64], heading: float = 0.0) -> Photos:
     )
 
 
-def draw_photos(folder: Path, spots: NDArray[np.float64], seed: int = 0) -> None:
+def draw_photos(folder: Path, spots: NDArray[np.float64], seed: int = 0, days: int = 1) -> None:
     """Write a JPEG for each spot, coloured by its 20 m cell, with an SF-XL name."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, (x, y) in enumerate(spots):
@@ -40,13 +41,18 @@ def draw_photos(folder: Path, spots: NDArray[np.float64], seed: int = 0) -> None
         pixels = np.clip(colours + noise, 0, 255).astype(np.uint8)
         image = Image.fromarray(pixels).resize((64, 64), Image.Resampling.BICUBIC)
         name = f"@{EAST + x:010.2f}@{NORTH + y:010.2f}@{ZONE}@T@036.00000@0021.00000"
-        image.save(folder / f"{name}@{seed}x{number}@@000@@@@202001@@.jpg", quality=90)
+        image.save(
+            folder / f"{name}@{seed}x{number}@@000@@@@2020{1 + number % days:02d}@@.jpg", quality=90
+        )
 
 
 def draw_split(folder: Path, database: int, queries: int) -> Path:
-    """Photos at random spots of a square of 100 m, in folder/database and folder/queries."""
+    """Photos at random spots of a square of 100 m, in folder/database and folder/queries.
+
+    The database shows two days, so that a run of it is calibrated.
+    """
     dice = np.random.default_rng(0)
-    draw_photos(folder / "database", dice.uniform(0, 100, (database, 2)))
+    draw_photos(folder / "database", dice.uniform(0, 100, (database, 2)), days=2)
     draw_photos(folder / "queries", dice.uniform(0, 100, (queries, 2)), seed=1)
     return folder
 
@@ -56,6 +62,9 @@ def rehearsed(
 ) -> Rehearsal:
     """A rehearsal whose right answers are where the photo was and the others a kilometre off."""
     rule = build_reranker(rule) if isinstance(rule, str) else rule
-    sure = tuple(np.asarray(confidence, float).tolist())
-    metres = tuple(np.where(right, 0.0, 1000.0).tolist())
-    return Rehearsal(sure, sure, metres, (0.0,) * len(sure), Way(repr(rule), source, shortlist))
+    sure = np.asarray(confidence, float)
+    metres = np.where(right, 0.0, 1000.0)
+    flat = np.zeros(len(metres))
+    columns = {"confidence": sure, "facing": sure, "metres": metres, "degrees": flat}
+    columns |= {"likeness": flat, "tier": flat, "kind": flat}
+    return Rehearsal.of(columns, Way(repr(rule), source, shortlist))

@@ -70,15 +70,15 @@ def test_doubtful_answers_are_kept_back(index: Index) -> None:
     assert not sure.answers(asked(index, 0))[0].abstains
     kept_back = unsure.answers(asked(index, 0))[0]
     assert kept_back.abstains
-    assert "for 90 % right over all answers given" in kept_back.reason
+    assert "for 90 % right" in kept_back.reason
     assert kept_back.hits, "what it would have said is still there to be read"
 
 
 @pytest.mark.parametrize(
     ("confidence", "least", "said"),
     [
-        (0.41, 0.83, "95 % right over all answers given takes 83 or more"),
-        (0.9951, 0.9962, "95 % right over all answers given takes 99.6 or more"),
+        (0.41, 0.83, "95 % right, each answer and all together, takes 83 or more"),
+        (0.9951, 0.9962, "95 % right, each answer and all together, takes 99.6 or more"),
         (1.0, 2.0, "no answer of the rehearsal was sure enough for 95 % right"),
     ],
 )

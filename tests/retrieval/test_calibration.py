@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
-from evenplace.retrieval.calibration import Rehearsal, Way, fit_calibration
+from evenplace.retrieval.calibration import Way, fit_calibration
+from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import L2, Fused
 from tests.drawn import rehearsed
 
@@ -64,6 +65,38 @@ def test_a_confidence_that_misleads_is_flattened_to_the_share_of_right_answers()
     assert curve(raw) == pytest.approx(np.full(500, right.mean()), abs=0.01)
 
 
+def test_no_answer_less_sure_than_what_is_asked_passes() -> None:
+    curve = fit_calibration(*drawn(5000, 8))
+    for wanted in (0.8, 0.9, 0.95):
+        assert wanted <= curve.threshold(wanted) <= 1
+
+
+def test_a_group_that_does_not_keep_the_precision_raises_the_bar() -> None:
+    raw, right = drawn(4000, 9)
+    curve = fit_calibration(raw, right)
+    unlucky = np.flatnonzero(raw > 1)[:200]  # a part that is wrong at random
+    spoilt = right.copy()
+    spoilt[unlucky[::4]] = False
+    grouped = replace(curve, right=tuple(spoilt.tolist()), groups=(tuple(unlucky.tolist()),))
+    assert grouped.threshold(0.9) > curve.threshold(0.9)
+
+
+def test_photos_off_the_map_raise_the_bar_until_a_hundredth_of_them_passes() -> None:
+    raw, right = drawn(4000, 10)
+    curve = replace(fit_calibration(raw, right), away=tuple(np.linspace(0.5, 0.97, 500).tolist()))
+    assert np.mean(np.array(curve.away) >= curve.threshold(0.9)) <= 0.01
+    assert curve.threshold(0.9) > 0.96
+
+
+def test_what_looks_less_alike_is_less_sure() -> None:
+    dice = np.random.default_rng(0)
+    raw, alike = dice.normal(0, 2, 3000), dice.uniform(0, 1, 3000)
+    right = dice.random(3000) < 1 / (1 + np.exp(-(raw + 4 * alike - 2)))
+    curve = fit_calibration(raw, right, likeness=alike)
+    assert curve([1.0], [0.1])[0] < curve([1.0], [0.9])[0]
+    assert curve([1.0], [0.9])[0] == pytest.approx(1 / (1 + np.exp(-2.6)), abs=0.03)
+
+
 def test_lucky_answers_promise_nothing() -> None:
     curve = fit_calibration(np.arange(5, dtype=np.float32), np.ones(5, bool))
     assert curve.threshold(0.95) > 1
@@ -107,14 +140,22 @@ def test_a_rehearsal_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
-    sure = tuple(np.linspace(0, 1, 60).tolist())
-    turned = tuple(np.linspace(1, 2, 60).tolist())
-    metres, degrees = (5.0,) * 20 + (20.0,) * 20 + (300.0,) * 20, (0.0, 90.0) * 30
-    answers = Rehearsal(sure, turned, metres, degrees, Way(repr(Fused()), "evidence", 20))
+    sure, turned = np.linspace(0, 1, 60), np.linspace(1, 2, 60)
+    metres, degrees = np.repeat([5.0, 20.0, 300.0], 20), np.tile([0.0, 90.0], 30)
+    flat = np.zeros(60)
+    columns = {"confidence": sure, "facing": turned, "metres": metres, "degrees": degrees}
+    columns |= {"likeness": flat, "tier": flat, "kind": flat}
+    answers = Rehearsal.of(columns, Way(repr(Fused()), "evidence", 20))
     assert sum(answers.calibrate().right) == 40
     assert sum(answers.calibrate(10.0).right) == 20
     assert sum(answers.calibrate(10.0, 45.0).right) == 10
-    assert answers.calibrate(heading=45.0).centre == pytest.approx(np.mean(turned), abs=1e-6)
+    assert answers.calibrate(heading=45.0) == replace(
+        fit_calibration(
+            turned.astype(np.float32), (metres < 100) & (degrees < 45),
+            Way(repr(Fused()), "evidence", 20, facing=True), likeness=flat,
+        ),
+        likeness=(0.0,) * 60,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])

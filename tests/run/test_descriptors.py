@@ -66,14 +66,17 @@ def test_the_verbs_take_them_one_after_the_other(folder: Path) -> None:
     asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
     assert "descriptors" in say("evaluate", run, *asked)
     plain = ep.Run.open(run).scores().recall[1]
-    assert "calibrated on 400 answers" in say("tune", run)
-    said = say("evaluate", run, *asked, "--min-precision", 0.8)
-    assert "asked for 80 % right over all answers given" in said
+    assert "uncalibrated: the photos carry no capture times" in say("tune", run)
+    said = say("evaluate", run, *asked, "--min-precision", 0.8, "--insist")
+    assert "asked for 80 % right:" in said
     tuned = ep.Run.open(run).scores()
     assert tuned.recall[1] >= plain - 2.5  # one query of 40
     assert tuned.recall[1] > 80
     answer = json.loads(say("locate", run, "--descriptor", folder / "one.npy", "--json"))
-    assert answer["calibrated"]
+    assert (answer["calibrated"], answer["doubt"]) == (False, "the photos carry no capture times")
+    assert "calibrated on 40 answers" in say("tune", run, *asked)
+    answer = json.loads(say("locate", run, "--descriptor", folder / "one.npy", "--json"))
+    assert (answer["calibrated"], answer["doubt"]) == (True, "")
     assert abs(answer["hits"][0]["east"] - 500_000 - ASKED[0, 0]) < 25
     assert answer["hits"][0]["path"].startswith("photo-")
     recipe = ep.Run.open(run).recipe

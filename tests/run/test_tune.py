@@ -14,9 +14,10 @@ from evenplace.errors import RunError, SettingError
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folds import Fold, deal, on_other_days
+from evenplace.run.folds import Fold, deal
+from evenplace.run.rehearsal import no_other_day, off_the_map, on_other_days
 from evenplace.run.run import Run
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
@@ -68,8 +69,9 @@ def test_training_leaves_a_learned_score_and_a_calibration_from_every_photo(
 ) -> None:
     answers = Rehearsal.read(run / "calibration.json")
     curve = answers.calibrate()
-    assert len(curve.right) == len(town)
-    assert 0 < sum(curve.right) <= len(town)
+    assert len(curve.right) == 2 * len(town)  # as taken, and in another light
+    assert len(curve.away) == len(town)
+    assert 0 < sum(curve.right) <= 2 * len(town)
     assert sum(answers.calibrate(radius=5.0).right) < sum(curve.right)
     assert Fused.read(run / "fused.json").scale != Fused().scale
     assert not (run / "folds").exists()
@@ -96,7 +98,7 @@ def test_a_calibration_is_left_out_where_it_does_not_hold(
     assert Run(run).search(**change).calibration is None
     learned = Run(run).calibration()
     assert learned is not None
-    assert str(learned).startswith("calibrated on 120 answers")
+    assert str(learned) == "uncalibrated: all photos were taken on one day (2020-01-01)"
     assert "\n" not in str(learned)
     with pytest.raises(SettingError, match=r"this calibration is for Fused.* the answers are by"):
         Run(run).search(calibration=learned, **change)
@@ -141,7 +143,9 @@ def test_asking_for_precision_keeps_what_the_learned_threshold_lets_through(
     run: Path, town: Photos
 ) -> None:
     scores = Run(run).evaluate(town[np.arange(40)], out=run.parent)
-    judged = Run(run).judge(scores, 0.6)
+    with pytest.raises(SettingError, match=r"cannot be promised: all photos were taken on one day"):
+        Run(run).judge(scores, 0.6)
+    judged = Run(run).judge(scores, 0.6, insist=True)
     least = Rehearsal.read(run / "calibration.json").calibrate().threshold(0.6)
     kept = scores.predictions.confidence >= least
     assert judged.overall.answered == int(kept.sum())
@@ -155,6 +159,21 @@ def test_a_precision_is_not_promised_for_a_ranking_that_was_not_rehearsed(
     scores = Run(run).evaluate(town[np.arange(20)], out=run.parent, rerank="l2")
     with pytest.raises(SettingError, match="needs a calibration"):
         Run(run).judge(scores, 0.6, rerank="l2")
+
+
+def test_labelled_queries_calibrate_what_the_photos_could_not(
+    run: Path, town: Photos, tmp_path: Path
+) -> None:
+    own = tmp_path / "run"
+    shutil.copytree(run, own, ignore=shutil.ignore_patterns("cache"))
+    before = (own / "fused.json").read_bytes()
+    with pytest.raises(SettingError, match=r"cannot be promised.*tune RUN --queries"):
+        Run(own).locate(town.paths[0], min_precision=0.6)
+    assert Run(own).locate(town.paths[0]).doubt.startswith("all photos")
+    Run(own).tune(queries=town[np.arange(100)])
+    answer = Run(own).locate(town.paths[0], min_precision=0.6)
+    assert (answer.calibrated, answer.doubt) == (True, "")
+    assert (own / "fused.json").read_bytes() == before
 
 
 def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
@@ -183,9 +202,26 @@ def test_photos_do_not_see_those_of_their_own_day(tmp_path: Path) -> None:
     assert hidden == [[0.0, 500.0], [1.0]]
 
 
-@pytest.mark.parametrize("day", ["2024-05-06", "NaT"])
-def test_a_database_of_one_day_hides_nothing(day: str, tmp_path: Path) -> None:
-    database, queries = taken([day] * 3, [0.0, 1.0, 500.0]), taken([day] * 2, [2.0, 501.0])
-    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
-    assert len(fold.queries) == 2
-    assert not any(len(rows) for rows in fold.hidden or ())
+def test_photos_of_several_days_in_the_same_places_show_another_day() -> None:
+    assert no_other_day(taken(["2024-05-06", "2024-05-10"] * 2, [0.0, 1.0, 90.0, 91.0])) == ""
+
+
+@pytest.mark.parametrize(
+    ("days", "spots", "why"),
+    [
+        (["NaT"] * 3, [0.0, 1.0, 2.0], "the photos carry no capture times"),
+        (["2024-05-06", "NaT", "NaT"], [0.0, 1.0, 2.0], "only 33% of the photos carry a"),
+        (["2024-05-06"] * 3, [0.0, 1.0, 2.0], "taken on one day (2024-05-06)"),
+        (["2024-05-06"] * 3 + ["2024-05-10"], [0.0, 1.0, 90.0, 180.0], "only 0% of the photos"),
+    ],
+)
+def test_what_shows_no_other_day_is_said(days: list[str], spots: list[float], why: str) -> None:
+    assert why in no_other_day(taken(days, spots))
+
+
+def test_off_the_map_nothing_within_100_metres_is_seen(tmp_path: Path) -> None:
+    days = ["2024-05-06"] * 4
+    fold = fold_of(taken(days, [0.0, 60.0, 140.0, 600.0]), taken(days[:1], [50.0]), tmp_path / "i")
+    east, hidden = fold.index.photos.east, off_the_map(fold).hidden
+    assert hidden is not None
+    assert sorted(east[hidden[0]].tolist()) == [0.0, 60.0, 140.0]

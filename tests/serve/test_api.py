@@ -108,7 +108,7 @@ def test_an_unsure_service_abstains_with_a_reason_and_a_remedy(town: Town) -> No
         answers = [ask(client, town.photo(n)).json()["answers"][0] for n in range(6)]
     shy = [one for one in answers if one["abstains"]]
     assert shy, "ImageNet's weights are unsure of coloured squares"
-    assert all("over all answers given" in one["reason"] for one in shy)
+    assert all("right, each answer and all together" in one["reason"] for one in shy)
     assert all("photo" in one["remedy"] for one in shy)
     assert all(not one["reason"] for one in answers if not one["abstains"])
 

@@ -7,6 +7,7 @@ import typer
 
 from evenplace.cli.console import bars, console, errors, print_skipped, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
+from evenplace.cli.promising import Insist, MinPrecision
 from evenplace.cli.reading import Box, City, Layout, Zone, read
 from evenplace.errors import UnplacedError
 
@@ -41,9 +42,8 @@ def evaluate(
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
     verify: Verify = None,
-    min_precision: Annotated[
-        float | None, typer.Option(help="also judge answering only where so many are right, as .95")
-    ] = None,
+    min_precision: MinPrecision = None,
+    insist: Insist = False,
     texts: Annotated[
         Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
     ] = None,
@@ -89,20 +89,16 @@ def evaluate(
     with bars() as announce:
         scores = opened.evaluate(
             photos, given, radius=radius, heading=heading, frames=frames, announce=announce,
-            min_precision=min_precision, **changes,
+            min_precision=min_precision, insist=insist, **changes,
         )  # fmt: skip
     print_skipped(scores.skipped)
     _print(scores)
-    if (run / "calibration.json").exists() and not opened.calibration(radius, heading, **changes):
-        errors.print(
-            "note: confidence is not calibrated here, since the rehearsal asked in another way: "
-            f"{opened.files.rehearsal.way}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+    for note in opened.cautions(scores, **changes):
+        errors.print(f"note: {note}", markup=False, soft_wrap=True)
     if min_precision is not None:
-        judged = opened.judge(scores, min_precision, **changes)
+        judged = opened.judge(scores, min_precision, insist=insist, **changes)
         console.print(
-            f"asked for {100 * min_precision:g} % right over all answers given: "
+            f"asked for {100 * min_precision:g} % right: "
             f"{judged.overall}; tail: {judged.tail}",
             markup=False, soft_wrap=True,
         )  # fmt: skip

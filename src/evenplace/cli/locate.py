@@ -9,6 +9,7 @@ import typer
 from evenplace.cli.console import console, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.many import Many, Walk, locate_many
+from evenplace.cli.promising import Insist, MinPrecision
 from evenplace.cli.tagging import how_to_tag, undo_positions
 from evenplace.errors import SettingError
 
@@ -28,10 +29,8 @@ def locate(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
     verify: Verify = None,
-    min_precision: Annotated[
-        float | None,
-        typer.Option(help="answer only when this share of all answers given is right, as in 0.95"),
-    ] = None,
+    min_precision: MinPrecision = None,
+    insist: Insist = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="for machines: what the service answers, and paths")
     ] = False,
@@ -84,10 +83,13 @@ def locate(
     tagging = how_to_tag(write_exif, None if in_place else copies, sidecar, replace, min_precision)
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     if descriptor is not None or (alone and not (out or tagging or sequence)):
-        _locate_one(opened, (photos or [""])[0], descriptor, k, min_precision, verify, as_json)
+        ways = {"min_precision": min_precision, "insist": insist, "verify": verify}
+        _locate_one(opened, (photos or [""])[0], descriptor, k, ways, as_json)
         return
     walk = Walk(speed, order) if sequence else None
-    many = Many(k, min_precision, verify, tuple(out or ()), replace, every, as_json, tagging, walk)
+    many = Many(
+        k, min_precision, insist, verify, tuple(out or ()), replace, every, as_json, tagging, walk
+    )  # fmt: skip
     locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
 
 
@@ -96,8 +98,7 @@ def _locate_one(
     photo: str,
     descriptor: Path | None,
     k: int,
-    min_precision: float | None,
-    verify: int | None,
+    ways: dict[str, Any],
     as_json: bool,
 ) -> None:
     from evenplace.retrieval import open_index
@@ -105,13 +106,13 @@ def _locate_one(
     from evenplace.retrieval.sources import read_descriptor
 
     given = photo if descriptor is None else read_descriptor(descriptor)
-    answer = opened.locate(given, k, min_precision=min_precision, verify=verify)
+    answer = opened.locate(given, k, **ways)
     index = open_index(opened.folder / "index")
     plain = answer_json(index, answer, index_name(index))
     if as_json:
         print(json.dumps(plain))
         return
-    _say(answer, plain, min_precision)
+    _say(answer, plain, ways["min_precision"])
     print_table(
         ("photo", "east", "north", "place", "similarity", "matches"),
         [
@@ -148,8 +149,8 @@ def _sure(answer: "Answer", min_precision: float | None) -> str:
     from evenplace.retrieval.answers import say_chance
 
     if not answer.calibrated:
-        return f"confidence {answer.confidence:.2f}, not calibrated: a share and no probability"
+        return f"confidence {answer.confidence:.2f}, uncalibrated: {answer.doubt}"
     said = f"confidence {answer.confidence:.2f}: {say_chance(answer.confidence)}"
     if min_precision is None:
         return said
-    return f"{said}, and {100 * min_precision:g} % of all that are given"
+    return f"{said}, at least {100 * min_precision:g} as asked"

@@ -36,6 +36,7 @@ class Many:
 
     k: int
     min_precision: float | None
+    insist: bool
     verify: int | None
     out: tuple[Path, ...]
     replace: bool
@@ -50,6 +51,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.report.answers import check_out, write_answers
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
+    from evenplace.retrieval.shift import find_shift
     from evenplace.run.journal import Journal, check_free
     from evenplace.run.tagging import write_positions
     from evenplace.run.walks import CANDIDATES
@@ -72,7 +74,8 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
             show = announce("locating")
             found = run.locate_many(
                 asked, many.k if many.walk is None else max(many.k, CANDIDATES),
-                min_precision=many.min_precision if many.walk is None else None, verify=many.verify,
+                min_precision=many.min_precision if many.walk is None else None,
+                insist=many.insist, verify=many.verify,
                 every=many.every, done=journal.done,
                 progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
             )  # fmt: skip
@@ -95,6 +98,9 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     _print(lines)
     console.print(_summary(lines, (len(lines) - before) / max(spent, 1e-9)), markup=False,
                   soft_wrap=True)  # fmt: skip
+    alike = [line.matches[0].similarity for line in lines if line.matches]
+    if (learned := run.calibration()) and (shifted := find_shift(alike, learned.likeness)):
+        _tell(f"note: {shifted}")
     for out in many.out:
         console.print(f"written: {out}", markup=False, soft_wrap=True)
     if tagged is not None:
@@ -150,7 +156,7 @@ def _summary(lines: "list[Located]", rate: float) -> str:
     answers = [line for line in lines if line.answered]
     if answers:
         sure = np.median([line.confidence for line in answers])
-        kind = "" if answers[0].calibrated else " (not calibrated: a score and no probability)"
+        kind = f" (uncalibrated: {answers[0].doubt})" if answers[0].doubt else ""
         said += f"; median confidence {sure:.2f}{kind}"
     gaps = [gap for line in answers if (gap := own_gps_gap(line)) is not None]
     if gaps:

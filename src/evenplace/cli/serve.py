@@ -7,6 +7,7 @@ import typer
 
 from evenplace.cli.console import errors
 from evenplace.cli.describing import Device, Engine, Precision, Verify, describing
+from evenplace.cli.promising import Insist, MinPrecision
 
 
 def serve(
@@ -27,9 +28,8 @@ def serve(
     photos: Annotated[
         Path | None, typer.Option(help="folder that relative paths of the database start from")
     ] = None,
-    min_precision: Annotated[
-        float | None, typer.Option(help="abstain rather than be right less often than this")
-    ] = None,
+    min_precision: MinPrecision = None,
+    insist: Insist = False,
     verify: Verify = None,
     queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
     patience: Annotated[
@@ -61,6 +61,7 @@ def serve(
         tiles_credit=tiles_credit,
         photos=photos,
         min_precision=min_precision,
+        insist=insist,
         verify=verify,
         limits=Limits(waiting=queue, patience=patience),
         batching=Batching(photos=batch, window_ms=window_ms),

@@ -69,6 +69,13 @@ def train(
         )
     leave_ranks()
     print_skipped(found.skipped + trained.skipped)
+    if (run / "calibration.json").exists() and (doubt := Run(run).files.rehearsal.doubt):
+        errors.print(
+            f"note: uncalibrated: {doubt}, so no other day could be rehearsed and no precision is "
+            f"promised; with photos whose place is known: evenplace tune {run} --queries PHOTOS",
+            markup=False,
+            soft_wrap=True,
+        )
     if trained.recall is not None:
         console.print(f"held out: {trained.recall}", markup=False, soft_wrap=True)
     console.print(

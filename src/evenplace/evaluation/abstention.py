@@ -3,6 +3,7 @@
 Q queries
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from evenplace.evaluation.predictions import Predictions
 from evenplace.places.tiers import TIERS
+
+_COUNTS = ("asked", "answered", "right")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class Delivered:
     @property
     def coverage(self) -> float:
         return self.answered / self.asked if self.asked else float("nan")
+
+    def keeps(self, wanted: float) -> bool:
+        """Whether so many were right; nothing said is nothing wrong."""
+        return self.right >= wanted * self.answered
 
     def __str__(self) -> str:
         if not self.answered:
@@ -60,6 +67,11 @@ def abstain(run: Predictions, min_precision: float, threshold: float) -> Abstent
         deliver(run.right, kept),
         deliver(run.right, kept, run.tiers == TIERS.index("tail")),
     )
+
+
+def together(parts: Sequence[Delivered]) -> Delivered:
+    """Several counts as one."""
+    return Delivered(*(sum(getattr(one, name) for one in parts) for name in _COUNTS))
 
 
 def deliver(

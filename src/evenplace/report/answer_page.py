@@ -118,8 +118,8 @@ def _caption(answers: Sequence[Located]) -> str:
         for number, (name, colour) in enumerate(MOODS)
     )
     meaning = "their confidence is the share that is right"
-    if not all(line.calibrated for line in answers):
-        meaning = "their confidence is a score and no probability: the run is not calibrated"
+    if doubt := next((line.doubt for line in answers if not line.calibrated), ""):
+        meaning = f"their confidence is a score and no probability, since {html.escape(doubt)}"
     return f"{marks}; {meaning}. Choose a dot to see the photo beside its match."
 
 

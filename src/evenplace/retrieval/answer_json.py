@@ -45,6 +45,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
         "remedy": what_would_help(found) if found.abstains else "",
         "confidence": round(float(found.confidence), 4),
         "calibrated": found.calibrated,
+        "doubt": found.doubt,
         "position": _position(found, zones[0], next(spots)) if found.hits else None,
         "hits": [
             next(spots)

@@ -27,8 +27,13 @@ def masses(
     return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
 
 
-def least_confidence(min_precision: float | None, calibration: Calibration | None) -> float:
-    """The confidence below which an engine abstains."""
+def least_confidence(
+    min_precision: float | None, calibration: Calibration | None, insist: bool = False
+) -> float:
+    """The confidence below which an engine abstains; what cannot be promised is refused.
+
+    insist: take a rehearsal that promises nothing for what it is worth.
+    """
     if min_precision is None:
         return -np.inf
     if calibration is None:
@@ -36,7 +41,18 @@ def least_confidence(min_precision: float | None, calibration: Calibration | Non
             f"min_precision={min_precision} needs a calibration, which says how sure is sure "
             "enough; pass calibration=, or open a run that has one"
         )
+    if calibration.doubt and not insist:
+        raise SettingError(
+            f"min_precision={min_precision} cannot be promised: {calibration.doubt}, so no other "
+            "day could be rehearsed; calibrate on photos whose place is known (evenplace tune RUN "
+            "--queries PHOTOS), or insist (--insist) on the rehearsal there was"
+        )
     return calibration.threshold(min_precision)
+
+
+def why_uncalibrated(calibration: Calibration | None) -> str:
+    """Why a confidence is no probability, in a clause; empty where it is one."""
+    return "nothing was rehearsed in this way" if calibration is None else calibration.doubt
 
 
 def explain(
@@ -46,24 +62,26 @@ def explain(
     hits: list[Hit],
     least: float,
     min_precision: float | None,
-    calibrated: bool,
+    calibration: Calibration | None,
 ) -> Answer:
     """All that is known of one of the queries."""
     confidence = float(found.confidence[query])
     reason = _doubt(hits, confidence, least, min_precision)
+    doubt = why_uncalibrated(calibration)
     return Answer(
-        tuple(hits),
-        tuple(
+        hits=tuple(hits),
+        places=tuple(
             _guess(index, int(place), float(chance))
             for place, chance in zip(found.shortlist[query], found.posterior[query], strict=True)
         ),
-        found.positions[query],
-        confidence,
-        calibrated,
-        bool(reason),
-        reason,
-        {stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
-        int(found.looked[query]),
+        position=found.positions[query],
+        confidence=confidence,
+        calibrated=not doubt,
+        doubt=doubt,
+        abstains=bool(reason),
+        reason=reason,
+        elapsed_ms={stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
+        looked=int(found.looked[query]),
     )
 
 
@@ -87,11 +105,11 @@ def say_chance(confidence: float) -> str:
 
 
 def say_bar(min_precision: float, least: float, confidence: float) -> str:
-    """What the precision asked for is about: all the answers given, not each one.
+    """What the precision asked for is about: each answer given, and all of them together.
 
     Digits are shown until the confidence and the bar are two numbers.
     """
-    asked = f"{100 * min_precision:g} % right over all answers given"
+    asked = f"{100 * min_precision:g} % right, each answer and all together,"
     if least > 1:
         return f"no answer of the rehearsal was sure enough for {asked}"
     digits = next((d for d in range(6) if round(100 * confidence, d) != round(100 * least, d)), 6)

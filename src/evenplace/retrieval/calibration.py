@@ -1,26 +1,25 @@
 """Raw confidence → the probability of being right, learned on queries whose answer is known.
 
-What is right is for whoever asks to say: within 25 m or 10, looking the same way or not.  So a
-run keeps its rehearsal, answers and how far off each was, and a curve is fitted when it is needed.
+Any score will do, with how alike the query and its answer look beside it: a score compares what
+is on the map, and for a photo taken off it something must be nearest too.
 
-    V validation queries · Q queries
+    V rehearsed answers · Q queries
 """
 
-import json
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from evenplace.errors import RunError, SettingError
-from evenplace.photos.files import whole_file
+from evenplace.errors import SettingError
+from evenplace.retrieval.learned_confidence import fit_confidence
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-_RIDGE = 1.0  # a query's worth of doubt: keeps separable answers from certainty
 _NEVER = 2.0  # above every probability: abstain always
+_STRAYS = 0.1  # of what may be wrong, what photos off the map may take: 1 % of them at 0.9
 
 
 @dataclass(frozen=True)
@@ -42,73 +41,29 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
-    """Answers to photos held out in turn: how sure each was, and how far off.
-
-    They hold for the way of asking they were made with.
-    """
-
-    confidence: tuple[float, ...]  # (V,)
-    facing: tuple[float, ...]  # (V,) confidence of an engine to which headings matter
-    metres: tuple[float, ...]  # (V,) from the photo to the answer; a million where there is none
-    degrees: tuple[float, ...]  # (V,) between the two views, 0 where one is unknown
-    way: Way
-
-    def fits(self, way: Way) -> bool:
-        """Whether answers found in this way are like those rehearsed; both facings were."""
-        return replace(way, facing=False) == self.way
-
-    def calibrate(self, radius: float = 25.0, heading: float | None = None) -> "Calibration":
-        """The curve where an answer is right within `radius` metres, and `heading` degrees."""
-        right = np.array(self.metres) <= radius
-        if heading is None:
-            return fit_calibration(np.array(self.confidence, np.float32), right, self.way)
-        right &= np.array(self.degrees) <= heading
-        facing = replace(self.way, facing=True)
-        return fit_calibration(np.array(self.facing, np.float32), right, facing)
-
-    def write(self, path: str | Path) -> None:
-        with whole_file(Path(path), RunError) as draft:
-            draft.write_text(json.dumps(asdict(self)))
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        answers = {
-            name: tuple(kept[name]) for name in ("confidence", "facing", "metres", "degrees")
-        }
-        return cls(**kept | answers | {"way": Way(**kept["way"])})
-
-    @classmethod
-    def read(cls, path: str | Path) -> Self:
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except (ValueError, KeyError, TypeError) as cause:
-            raise RunError(
-                f"{path} is no rehearsal ({cause}); learn it again: evenplace tune RUN"
-            ) from cause
-
-
-@dataclass(frozen=True)
 class Calibration:
-    """A rising curve from a confidence to a probability, and the validation answers behind it.
+    """A rising curve to a probability, the answers behind it, and what they cannot vouch for.
 
-        p(right | c) = 1 / (1 + exp(-(slope (c - centre) / spread + intercept)))
+        p(right | score, likeness) = 1 / (1 + exp(-(a score + b likeness + c))),   a, b >= 0
 
-    One curve of two numbers: a few hundred validation queries cannot carry more.
+    Three numbers: a few hundred rehearsed answers cannot carry more.
     """
 
-    centre: float
-    spread: float
-    slope: float
-    intercept: float
-    probabilities: tuple[float, ...] = field(repr=False)  # (V,) ascending
+    weights: tuple[float, float]  # of the score and of the likeness
+    offset: float
+    probabilities: tuple[float, ...] = field(repr=False)  # (V,)
     right: tuple[bool, ...] = field(repr=False)  # (V,)
+    groups: tuple[tuple[int, ...], ...] = field(default=(), repr=False)  # rows that must hold too
+    away: tuple[float, ...] = field(default=(), repr=False)  # probabilities off the map
+    likeness: tuple[float, ...] = field(default=(), repr=False)  # (V,) of rehearsed answers
+    doubt: str = ""  # why it is no promise, in a clause; empty where it is one
     way: Way | None = None  # what it was learned for; None where nobody said
 
     def __str__(self) -> str:
         share = sum(self.right) / max(1, len(self.right))
         known = f": {self.way}" if self.way else ""
-        return f"calibrated on {len(self.right):,} answers, {share:.0%} of them right{known}"
+        learned = f"{len(self.right):,} answers, {share:.0%} of them right{known}"
+        return f"uncalibrated: {self.doubt}" if self.doubt else f"calibrated on {learned}"
 
     def check(self, way: Way) -> None:
         """Refuse to judge answers that were found in another way."""
@@ -118,27 +73,35 @@ class Calibration:
                 "calibration= out, or learn another: evenplace tune RUN"
             )
 
-    def __call__(self, raw: Floats) -> Floats:
-        """Probability that the answer is right.  (Q,) -> (Q,)."""
-        score = self.slope * (np.asarray(raw, np.float64) - self.centre) / self.spread
-        return _sigmoid(score + self.intercept).astype(np.float32)
+    def __call__(self, raw: ArrayLike, likeness: ArrayLike | None = None) -> Floats:
+        """Probability that the answer is right.  likeness: cosine of the answer.  (Q,) -> (Q,)."""
+        alike = 0.0 if likeness is None else np.asarray(likeness, np.float64)
+        score = self.weights[0] * np.asarray(raw, np.float64) + self.weights[1] * alike
+        return _sigmoid(score + self.offset).astype(np.float32)
 
     def threshold(self, precision: float) -> float:
-        """The lowest probability from which answers keep that precision.
+        """The probability from which every answer is as sure as asked, and all of them are.
 
-        Two witnesses must agree: the curve (the mean probability of what would be answered) and
-        the validation answers themselves, at the lower end of a one-sided 95 % Wilson interval,
-        so that a handful of lucky ones promises nothing.  2 when no threshold keeps it: abstain
-        always.
+        At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
+        of 95.  And among the rehearsed answers above it, and in each group of them, the share
+        that was right is at least `precision` at the lower end of a one-sided 95 % interval, so
+        that a handful of lucky ones promises nothing; of photos off the map a tenth of what may
+        be wrong passes.  From the top down, the first that fails ends it: whoever tries
+        thresholds until one passes will find one.  2 when none keeps it: abstain always.
         """
         check_precision(precision)
-        sure = np.array(self.probabilities[::-1])
-        kept = np.arange(1, len(sure) + 1)
-        ends = np.append(sure[:-1] > sure[1:], True)[: len(sure)]  # equal ones stand together
-        by_curve = np.cumsum(sure) / kept >= precision
-        by_answers = _lower_bound(np.cumsum(self.right[::-1]), kept) >= precision
-        safe = np.flatnonzero(ends & by_curve & by_answers)
-        return float(sure[safe[-1]]) if len(safe) else _NEVER
+        sure, right = np.array(self.probabilities), np.array(self.right)
+        bars = np.unique(sure[sure >= precision])[::-1]
+        safe = np.ones(len(bars), bool)
+        for rows in (np.arange(len(sure)), *map(np.array, self.groups)):
+            safe &= _kept_precision(sure[rows], right[rows], bars) >= precision
+        if self.away:
+            strays = _above(np.array(self.away), bars) / len(self.away)
+            safe &= strays <= _STRAYS * (1 - precision)
+        first = int(np.argmax(safe)) if safe.any() else len(bars)
+        ends = np.flatnonzero(~safe[first:])
+        last = first + (int(ends[0]) if len(ends) else len(bars) - first)
+        return float(bars[last - 1]) if last > first else _NEVER
 
 
 def check_precision(precision: float) -> None:
@@ -147,58 +110,52 @@ def check_precision(precision: float) -> None:
         raise SettingError(f"min_precision={precision} must lie between 0 and 1, as in 0.95")
 
 
-def fit_calibration(raw: Floats, right: NDArray[np.bool_], way: Way | None = None) -> Calibration:
-    """Fit the curve by penalised logistic regression; a curve that falls is flattened.
+def fit_calibration(
+    raw: ArrayLike,
+    right: Bools,
+    way: Way | None = None,
+    *,
+    likeness: ArrayLike | None = None,
+) -> Calibration:
+    """Fit the curve by penalised logistic regression; what speaks against itself is not heard.
 
-    raw: (V,) confidences, right: (V,) whether the answers were right.
+    raw, likeness: (V,) of the answers, right: (V,) whether they were.
     """
-    values = np.asarray(raw, np.float64)
-    if not len(values) or not np.isfinite(values).all():
+    scores = np.asarray(raw, np.float64)
+    alike = np.zeros(len(scores)) if likeness is None else np.asarray(likeness, np.float64)
+    heard = np.column_stack([scores, alike])  # (V, 2)
+    if not len(heard) or not np.isfinite(heard).all():
         raise SettingError(
-            f"{len(values)} finite confidences are too few to calibrate; hold out more"
+            f"{len(heard)} finite confidences are too few to calibrate; hold out more"
         )
-    centre, spread = float(values.mean()), float(values.std()) or 1.0
-    slope, intercept = _fit_logistic((values - centre) / spread, right.astype(np.float64))
-    curve = Calibration(centre, spread, slope, intercept, (), ())
-    probabilities = curve(values.astype(np.float32))
-    order = np.argsort(probabilities, kind="stable")
-    return Calibration(
-        centre,
-        spread,
-        slope,
-        intercept,
-        tuple(float(p) for p in probabilities[order]),
-        tuple(bool(r) for r in right[order]),
-        way,
-    )
+    fitted = fit_confidence(heard, right)
+    weights = (fitted.weights[0], fitted.weights[1])
+    curve = Calibration(weights=weights, offset=fitted.offset, probabilities=(), right=(), way=way)
+    sure = curve(scores, alike)
+    return replace(curve, probabilities=tuple(sure.tolist()), right=tuple(right.tolist()))
 
 
-def _fit_logistic(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-    """Newton's method on the log likelihood less a small penalty on the slope."""
-    columns = np.column_stack([x, np.ones_like(x)])
-    theta, penalty = np.zeros(2), np.diag([_RIDGE, 1e-6])
-    for _ in range(50):
-        p = _sigmoid(columns @ theta)
-        gradient = columns.T @ (y - p) - penalty @ theta
-        curvature = (columns * (p * (1 - p))[:, None]).T @ columns + penalty
-        step = np.linalg.solve(curvature, gradient)
-        theta = theta + np.clip(step, -2, 2)
-        if np.abs(step).max() < 1e-9:
-            break
-    if theta[0] < 0:
-        share = (y.sum() + 0.5) / (len(y) + 1)
-        return 0.0, float(np.log(share / (1 - share)))
-    return float(theta[0]), float(theta[1])
+def _kept_precision(sure: Doubles, right: Bools, bars: Doubles) -> Doubles:
+    """The precision above each bar, at the lower end of its interval; 0 where nothing is."""
+    order = np.argsort(-sure, kind="stable")
+    counted = np.append(0, np.cumsum(right[order]))
+    kept = _above(sure, bars)
+    return np.where(kept > 0, _lower_bound(counted[kept], np.maximum(kept, 1)), 0.0)
 
 
-def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.float64]:
+def _above(sure: Doubles, bars: Doubles) -> NDArray[np.int64]:
+    """How many are at least as sure as each bar."""
+    return np.asarray(len(sure) - np.searchsorted(np.sort(sure), bars, side="left"), np.int64)
+
+
+def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> Doubles:
     """Wilson's one-sided lower bound of a share, at 95 %."""
     z = 1.6449
     share = right / kept
     half = z * np.sqrt(share * (1 - share) / kept + (z / (2 * kept)) ** 2)
-    bound: NDArray[np.float64] = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)
+    bound: Doubles = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)
     return bound
 
 
-def _sigmoid(score: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sigmoid(score: Doubles) -> Doubles:
     return 1 / (1 + np.exp(-np.clip(score, -60, 60)))

@@ -63,7 +63,8 @@ class Search:
     facing: an answer must also look the query's way, so only candidates that do count towards its
     confidence.  Without a describer it answers descriptors.  calibration: makes probabilities of
     confidences; one that was learned for another way of asking is refused.  min_precision: abstain
-    from answers less sure than the calibration asks for that share of right ones.  store: who
+    from answers less sure than the calibration asks for that share of right ones; insist: also by
+    one that promises nothing.  store: who
     compares descriptors, the index's own files unless told.
     look: looks a second time at the best candidates of queries that come with their pictures.
     ranked_by: an index of the same photos by another network, whose descriptors rank instead; a
@@ -84,6 +85,7 @@ class Search:
         neighbours: float = 0.0,
         facing: bool = False,
         min_precision: float | None = None,
+        insist: bool = False,
         calibration: Calibration | None = None,
         store: Store | None = None,
         look: SecondLook | None = None,
@@ -101,11 +103,11 @@ class Search:
             calibration,
             min_precision,
         )
-        self.least = least_confidence(min_precision, calibration)
+        self.least = least_confidence(min_precision, calibration, insist)
         self._settings: dict[str, Any] = {
             "shortlist": shortlist, "rerank": rerank, "confidence": confidence, "exact": exact,
             "approximate": approximate, "neighbours": neighbours, "facing": facing,
-            "min_precision": min_precision, "calibration": calibration,
+            "min_precision": min_precision, "insist": insist, "calibration": calibration,
         }  # fmt: skip
         rule = build_reranker(rerank) if isinstance(rerank, str) else copy(rerank)
         if calibration is not None:
@@ -209,7 +211,7 @@ class Search:
                 ),
                 self.least,
                 self.min_precision,
-                self.calibration is not None,
+                self.calibration,
             )
             for query in range(len(found))
         ]
@@ -439,7 +441,8 @@ class Search:
                 same = same_answer(int(ranking.order[0]), where, turned)
                 raw[query] = self.confidence(pool, ranking, where, same)
         if self.calibration is not None:
-            raw = self.calibration(raw)
+            cosines = np.append(pools.cosines, np.float32(0))  # of an empty pool, anything
+            raw = self.calibration(raw, cosines[best])
         return np.where(held, raw, 0).astype(np.float32)
 
     def _checked(self, descriptors: Floats, k: int) -> Floats:

@@ -85,6 +85,7 @@ class Answer:
     position: Position
     confidence: float
     calibrated: bool  # whether confidence is the probability that it is right
+    doubt: str  # why it is not, in a clause; empty where it is
     abstains: bool
     reason: str  # why it abstains; empty when it answers
     elapsed_ms: dict[str, float]  # a stage

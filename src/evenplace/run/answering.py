@@ -3,7 +3,8 @@
 from typing import Any
 
 from evenplace.retrieval import Search, open_index
-from evenplace.retrieval.calibration import Calibration, Rehearsal, Way
+from evenplace.retrieval.calibration import Calibration, Way
+from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
 from evenplace.run.folder import RunFolder

@@ -28,7 +28,7 @@ from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Places
-from evenplace.retrieval.calibration import Rehearsal
+from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.run.checksums import sealing
 from evenplace.training.recipe import Recipe, read_recipe
 

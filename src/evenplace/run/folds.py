@@ -2,27 +2,27 @@
 
 The photos are dealt by position into folds.  Each fold asks a database without it: one described
 by a network that was trained without it, or, where no network is trained, one laid out of the
-others' descriptors.  Where most spots were photographed on several days, a photo does not see
-those of its own day either: tomorrow's query will have another light and other cars.
+others' descriptors.  What else is hidden from a photo that asks, `rehearsal.py` says.
 
     N photos · V of them that ask · K folds · D descriptor
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.describe.describer import Progress
+from evenplace.describe.describer import Describer, Progress
 from evenplace.evaluation import Truth
 from evenplace.photos.splits import spots_of
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval import Batch, Index, Search
 from evenplace.retrieval.build import index_descriptors
+from evenplace.run.other_light import describe_relit
 from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached
 from evenplace.training.loop import Announce, train
@@ -33,7 +33,7 @@ from evenplace.training.validation import without
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 RIGHT = Truth()
-_UNKNOWN = -(2**40)  # no day of ours
+RELIT = 1_000  # photos drawn in another light, over all folds: a minute on one core
 _READ = 1024  # descriptors read at a time
 
 
@@ -46,6 +46,8 @@ class Fold:
     source: Any  # descriptors that rows are read from: an array, or `StoredRows`
     rows: Ints  # (V,) of the source, one a query
     hidden: list[Ints] | None = None  # rows of the index that each must not see
+    relit: Floats | None = None  # descriptors of some queries in another light
+    relit_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # (V,) -1 for others
 
     def search(self, engine: Search, chosen: Ints | None = None) -> Iterator[tuple[Ints, Batch]]:
         """The answers to some of the queries, a few at a time.  chosen: which, in what order."""
@@ -57,9 +59,30 @@ class Fold:
             for batch in engine.batches(asked, k=1, without=hidden):
                 yield some[batch.first : batch.first + len(batch.hits)], batch
 
-    def only(self, kept: Ints, hidden: list[Ints]) -> "Fold":
-        """Some of the queries, with the rows each must not see."""
-        return replace(self, queries=self.queries[kept], rows=self.rows[kept], hidden=hidden)
+    def only(self, kept: Ints) -> "Fold":
+        """Some of the queries, with what each must not see."""
+        return replace(
+            self,
+            queries=self.queries[kept],
+            rows=self.rows[kept],
+            hidden=None if self.hidden is None else [self.hidden[one] for one in kept],
+            relit_row=self.relit_row if self.relit is None else self.relit_row[kept],
+        )
+
+    def hiding(self, more: list[Ints]) -> "Fold":
+        """The same queries, each seeing still less."""
+        if self.hidden is not None:
+            more = [np.union1d(old, new) for old, new in zip(self.hidden, more, strict=True)]
+        return replace(self, hidden=more)
+
+    def relight(self, describer: Describer, most: int, seed: int, show: Progress | None) -> "Fold":
+        """Draw some of the queries in another light and describe them so."""
+        drawn = np.random.default_rng(seed).permutation(len(self.queries))[:most]
+        paths = self.queries[drawn].paths
+        found, readable = describe_relit(describer, paths, seed, show)
+        place = np.full(len(self.queries), -1)
+        place[drawn[readable]] = np.arange(len(readable))
+        return replace(self, relit=found, relit_row=place)
 
 
 @dataclass(frozen=True)
@@ -140,7 +163,10 @@ def _train_fold(
         scale=network.scale,
     )
     asked = np.flatnonzero(held)
-    return Fold(index, photos[described.rows[asked]], described.descriptors, asked)
+    fold = Fold(index, photos[described.rows[asked]], described.descriptors, asked)
+    describer = Describer(network, engine="torch", device=device)
+    most = -(-RELIT // recipe.search.folds)
+    return fold.relight(describer, most, recipe.training.seed, progress)
 
 
 def stored_folds(
@@ -162,39 +188,3 @@ def stored_folds(
         if show:
             show(number + 1, folds)
     return found
-
-
-def on_other_days(folds: list[Fold]) -> list[Fold]:
-    """Hide from each photo those of its own day, if most have a match of another day.
-
-    Photos that would lose their last match ask nothing.
-    """
-    chosen = [_matched(fold) for fold in folds]
-    if sum(map(np.sum, chosen)) < 0.5 * sum(map(len, chosen)):
-        return folds
-    return [_hidden(fold, np.flatnonzero(kept)) for fold, kept in zip(folds, chosen, strict=True)]
-
-
-def _matched(fold: Fold) -> NDArray[np.bool_]:
-    """Which photos that ask have a match of another day, or none of any day."""
-    asked_on, taken_on = _days(fold)
-    near = RIGHT.positives(fold.queries, fold.index.photos)
-    asked = np.repeat(np.arange(len(fold.queries)), near.counts)
-    another = asked[taken_on[near.rows] != asked_on[asked]]
-    matches = np.bincount(another, minlength=len(fold.queries))
-    return np.asarray((matches > 0) | (near.counts == 0))
-
-
-def _hidden(fold: Fold, kept: Ints) -> Fold:
-    asked_on, taken_on = _days(fold)
-    rows = {day: np.flatnonzero(taken_on == day) for day in np.unique(asked_on[kept])}
-    return fold.only(kept, [rows[day] for day in asked_on[kept]])
-
-
-def _days(fold: Fold) -> tuple[Ints, Ints]:
-    """Days on which the photos that ask, and those asked about, were taken; unknown are apart."""
-    asked, taken = (
-        photos.time.astype("datetime64[D]") for photos in (fold.queries, fold.index.photos)
-    )
-    days = [np.where(np.isnat(day), _UNKNOWN, day.astype(np.int64)) for day in (asked, taken)]
-    return days[0] - (days[0] == _UNKNOWN), days[1]

@@ -66,6 +66,7 @@ class Located:
     taken: str = ""  # ISO, by the camera's clock
     second: float | None = None  # of a video
     own: tuple[float, float] | None = None  # latitude and longitude in its EXIF
+    doubt: str = ""  # why its confidence is not calibrated, in a clause
 
     @property
     def answered(self) -> bool:
@@ -151,6 +152,7 @@ def _located(index: Index, picture: Picture, answer: Answer, name: str, reach: R
         reason=reason,
         confidence=plain["confidence"],
         calibrated=answer.calibrated,
+        doubt=answer.doubt,
         spot=spot,
         matches=matches,
     )

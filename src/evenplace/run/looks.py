@@ -16,25 +16,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.photos.nearby import find_nearby, turn
+from evenplace.evaluation.evaluate import query_places
+from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
 from evenplace.retrieval.arrays import map_array, write_blocks
-from evenplace.retrieval.calibration import Rehearsal, Way
+from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import build_confidence, same_answer
 from evenplace.retrieval.learned_confidence import fit_confidence, witnesses
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.packed_features import Packing, pack_photos
+from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
 from evenplace.retrieval.second_look import Looked, fit_look, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
 from evenplace.run.learned_look import LearnedLook
+from evenplace.run.rehearsal import off_the_map
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
 
 Floats = NDArray[np.float32]
-_OFF_MAP = 150.0  # metres around a photo that are hidden to take it off the map
 _OFTEN = 4  # every fourth photo that asks asks again off the map
 _NOWHERE = 1e6  # metres off, of no answer
 
@@ -51,6 +53,7 @@ class _Case:
     headings: Floats  # (P,)
     metres: NDArray[np.float64]  # (P,) from the photo to each candidate
     degrees: NDArray[np.float64]  # (P,)
+    tier: int  # of the photo's place
 
 
 def learn_look(
@@ -67,7 +70,8 @@ def learn_look(
     """
     asked = list(zip(folds, chosen, strict=True))
     cases = [case for fold, some in asked for case in _ask(fold, spec, rule, some)]
-    lost = [_lost(c) for f, some in asked for c in _ask(_off_map(f, some[::_OFTEN]), spec, rule)]
+    away = [off_the_map(fold.only(some[::_OFTEN])) for fold, some in asked]
+    lost = [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
     counts = _count_inliers(cases + lost, spec.features, folder, announce)
     known = list(zip(cases, counts, strict=False))
     weights = fit_look([_looked(case, inliers) for case, inliers in known])
@@ -87,28 +91,32 @@ def learn_look(
     )
     judge = learned if spec.confidence == "evidence" else build_confidence(spec.confidence)
     sure, facing = ([_hear(judge, *one, facing=f) for one in answers] for f in (False, True))
-    rehearsal = Rehearsal(
-        confidence=tuple(sure),
-        facing=tuple(facing),
-        metres=tuple(off[:, 0].tolist()),
-        degrees=tuple(off[:, 1].tolist()),
-        way=way,
-    )
+    columns = {
+        "confidence": sure,
+        "facing": facing,
+        "metres": off[:, 0],
+        "degrees": off[:, 1],
+        "likeness": [case.pool.cosines[answer.order[0]] for case, answer in answers],
+        "tier": [case.tier for case, _ in answers],
+        "kind": [KINDS.index("taken")] * len(cases) + [KINDS.index("away")] * len(lost),
+    }
+    rehearsal = Rehearsal.of({n: np.array(c, np.float64) for n, c in columns.items()}, way)
     return LearnedLook(weights, learned, rehearsal)
 
 
 def _ask(fold: Fold, spec: SearchSpec, rule: Reranker, chosen: Ints | None = None) -> list[_Case]:
     """What the rule makes of each query; those without a candidate are left out."""
     engine = Search(fold.index, shortlist=spec.shortlist, rerank=rule, exact=spec.exact)
+    tiers = query_places(engine, fold.queries, RIGHT.radius)[1]
     return [
-        _case(fold, query, batch.pools[at], batch.rankings[at], spec.verify)
+        _case(fold, query, batch.pools[at], batch.rankings[at], spec.verify, int(tiers[query]))
         for some, batch in fold.search(engine, chosen)
         for at, query in enumerate(some.tolist())
         if batch.pools.sizes[at]
     ]
 
 
-def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int) -> _Case:
+def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int, tier: int) -> _Case:
     index, rows, asked = fold.index, pool.rows, fold.queries[[query]]
     spots, headings = index.spots(rows), index.photos.heading[rows]
     return _Case(
@@ -120,16 +128,8 @@ def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int) -> _
         headings=headings,
         metres=np.minimum(np.linalg.norm(spots - asked.points, axis=1), _NOWHERE),
         degrees=np.nan_to_num(turn(headings, asked.heading)).astype(np.float64),
+        tier=tier,
     )
-
-
-def _off_map(fold: Fold, chosen: Ints) -> Fold:
-    """Some of the photos, as if nobody had photographed within 150 m of them."""
-    near = find_nearby(fold.index.photos, fold.queries[chosen], _OFF_MAP)
-    hidden = [near.of(at) for at in range(len(chosen))]
-    if fold.hidden is not None:
-        hidden = [np.union1d(one, fold.hidden[at]) for one, at in zip(hidden, chosen, strict=True)]
-    return fold.only(chosen, hidden)
 
 
 def _lost(case: _Case) -> _Case:

@@ -26,6 +26,7 @@ from evenplace.retrieval.answers import least_confidence
 from evenplace.retrieval.calibration import Calibration
 from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.shift import find_shift
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
@@ -110,6 +111,8 @@ class Run:
         self,
         settings: Sequence[str] = (),
         *,
+        queries: Photos | None = None,
+        descriptors: Any = None,
         cache_folder: Path | None = None,
         announce: "Announce | None" = None,
         device: str = "auto",
@@ -118,20 +121,28 @@ class Run:
 
         A run that trained a network trains it without them (`train` does this where the recipe
         has folds); a run of somebody else's descriptors needs only its index.  settings: of the
-        recipe's [search], as "folds=5"; the recipe keeps them.  None: nothing to learn from.
+        recipe's [search], as "folds=5"; the recipe keeps them.  queries: calibrate on these
+        photos instead, whose place is known (descriptors: theirs, where others computed them);
+        the weights of the score stay.  None: nothing to learn from.
         """
+        from evenplace.run.labelled import rehearse_labelled
         from evenplace.run.tune import rehearse, tuned_recipe
 
-        recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
-        learned = rehearse(
-            self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
-        )
-        if learned is not None:
-            if recipe != self.recipe:
-                self.files.write_recipe(recipe)
+        if queries is not None:
+            learned = rehearse_labelled(self.files, queries, descriptors, announce)
             learned.write(self.folder)
             self._opened = None
-        return learned
+            return learned
+        recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
+        found = rehearse(
+            self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
+        )
+        if found is not None:
+            if recipe != self.recipe:
+                self.files.write_recipe(recipe)
+            found.write(self.folder)
+            self._opened = None
+        return found
 
     def index(
         self,
@@ -243,16 +254,20 @@ class Run:
         k: int = 5,
         *,
         min_precision: float | None = None,
+        insist: bool = False,
         verify: int | None = None,
     ) -> Answer:
         """Say where a photo was taken, how sure that is, and from what it was concluded.
 
         photo: a file, its bytes, or its descriptor, which cannot be looked at a second time.
-        min_precision: rather say nothing than give answers of which a smaller share is right.
-        verify: candidates to look at a second time; the recipe's if left out.
+        min_precision: rather say nothing than what would be right less often; insist: also where
+        the run is uncalibrated.  verify: candidates to look at a second time; the recipe's if
+        left out.
         """
         verify = 0 if isinstance(photo, np.ndarray) else verify
-        asked: dict[str, Any] = {"min_precision": min_precision, "verify": verify}
+        asked: dict[str, Any] = {
+            "min_precision": min_precision, "insist": insist, "verify": verify,
+        }  # fmt: skip
         if not self._asks_newest(asked):
             self._opened, self._opened_for = self.search(**asked), asked
         assert self._opened is not None
@@ -268,6 +283,7 @@ class Run:
         k: int = 5,
         *,
         min_precision: float | None = None,
+        insist: bool = False,
         verify: int | None = None,
         every: float = 1.0,
         done: frozenset[str] = frozenset(),
@@ -279,7 +295,7 @@ class Run:
         frames.  done: names that need no answer any more.
         """
         asked = photos if isinstance(photos, Asked) else find_asked(photos)
-        engine = self.search(min_precision=min_precision, verify=verify)
+        engine = self.search(min_precision=min_precision, insist=insist, verify=verify)
         if engine.describer is None:
             self.files.open_describer()  # says what the run needs
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
@@ -330,13 +346,31 @@ class Run:
         write_scores(found, out or self.folder)
         return found
 
-    def judge(self, found: Scores, min_precision: float, **changes: Any) -> Abstention:
-        """What the run delivers when a precision is asked for; keeps abstention.json.
+    def cautions(self, found: Scores, **changes: Any) -> list[str]:
+        """What keeps the confidences of an evaluation from being probabilities, in sentences.
 
         changes: the settings of the engine that found the answers.
         """
         learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
-        least = least_confidence(min_precision, learned)
+        if learned is None:
+            asked = (self.files / "calibration.json").exists()
+            other = f" ({self.files.rehearsal.way})" if asked else ""
+            return [f"uncalibrated: nothing was rehearsed in this way of asking{other}"]
+        said = f"uncalibrated: {learned.doubt}, so no other day could be rehearsed"
+        away = found.predictions.sources["l2"]
+        shifted = find_shift(1 - away**2 / 2, learned.likeness)
+        return ([said] if learned.doubt else []) + ([shifted] if shifted else [])
+
+    def judge(
+        self, found: Scores, min_precision: float, *, insist: bool = False, **changes: Any
+    ) -> Abstention:
+        """What the run delivers when a precision is asked for; keeps abstention.json.
+
+        insist: also where the run is uncalibrated.  changes: the settings of the engine that
+        found the answers.
+        """
+        learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
+        least = least_confidence(min_precision, learned, insist)
         judged = abstain(found.predictions, min_precision, least)
         with whole_file(self.files / "abstention.json", RunError) as draft:
             draft.write_text(json.dumps(judged.as_dict(), indent=1))

@@ -1,8 +1,9 @@
 """How to weigh evidence and how far to trust an answer, learned from held-out photos alone.
 
-What the folds ask (`folds.py`) fits the fused score (`retrieval.fusion`), and the answers are kept
-for calibration (`retrieval.calibration`).  Four weights and a curve of two numbers: beyond some
-thousand photos more teach nothing, so some of them are drawn, and memory stays bounded.
+What the folds ask (`folds.py`, `rehearsal.py`) fits the fused score (`retrieval.fusion`), and the
+answers are kept for calibration (`retrieval.rehearsal`).  Four weights and a curve of three
+numbers: beyond some thousand photos more teach nothing, so some of them are drawn, and memory
+stays bounded.
 
     V photos that ask · K folds
 """
@@ -15,24 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
+from evenplace.evaluation.evaluate import query_places
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search, open_index
-from evenplace.retrieval.calibration import Rehearsal, Way
+from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.fusion import Evidence, fit_fused
 from evenplace.retrieval.hits import join_hits
+from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import RunFolder
-from evenplace.run.folds import RIGHT, Fold, Ints, on_other_days, stored_folds, trained_folds
+from evenplace.run.folds import RIGHT, Fold, Ints, stored_folds, trained_folds
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
+from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
-_ASK = 20_000  # photos that rehearse, over all folds
+_ASK = 5_000  # photos that rehearse, over all folds, each in several ways
 _LOOK = 1_000  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 _CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
@@ -87,43 +91,83 @@ def rehearse(
     """
     home = run / "folds"
     if run.trained:
+        photos = run.trained_on
         folds = trained_folds(
-            run.trained_on, run.places, recipe, home,
+            photos, run.places, recipe, home,
             cache_folder=cache_folder or run / "cache", announce=announce, device=device,
         )  # fmt: skip
     else:
         index, seed = open_index(run / "index"), recipe.training.seed
-        folds = stored_folds(index, recipe.search.folds, seed, home, announce)
-    learned = learn_search(folds, recipe.search, recipe.training.seed, home, announce)
+        photos, folds = index.photos, stored_folds(index, recipe.search.folds, seed, home, announce)
+    doubt = no_other_day(photos)
+    learned = learn_search(folds, recipe.search, recipe.training.seed, home, announce, doubt=doubt)
     shutil.rmtree(home, ignore_errors=True)
     return learned
 
 
 def learn_search(
-    folds: list[Fold], spec: SearchSpec, seed: int, home: Path, announce: Announce | None = None
+    folds: list[Fold],
+    spec: SearchSpec,
+    seed: int,
+    home: Path,
+    announce: Announce | None = None,
+    *,
+    doubt: str = "",
 ) -> Tuned | None:
-    """Learn from what the folds ask; None without any.  home: a folder for the time of it."""
+    """Learn from what the folds ask; None without any.  home: a folder for the time of it.
+
+    doubt: why no other day can be rehearsed; own days are hidden where it is empty.
+    """
     if not folds:
         return None
-    folds, fused = on_other_days(folds), None
-    share, dice = 1 / len(folds), np.random.default_rng(seed)
+    folds, fused = folds if doubt else on_other_days(folds), None
+    dice = np.random.default_rng(seed)
     if spec.rerank == "fused":
-        drawn = [_draw(fold, int(_WEIGH * share), dice) for fold in folds]
-        most = int(_CANDIDATES * share)
-        parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
-        fused = fit_fused(Evidence.join(parts))
+        fused = _fit_weights(folds, spec, dice)
+    tuned = rehearse_folds(folds, spec, fused, dice, doubt)
+    if not spec.verify:
+        return tuned
+    drawn = [_draw(fold, int(_LOOK / len(folds)), dice) for fold in folds]
+    asked = fused or build_reranker(spec.rerank)
+    look = learn_look(folds, spec, asked, drawn, home, announce)
+    return replace(tuned, look=replace(look, rehearsal=replace(look.rehearsal, doubt=doubt)))
+
+
+def rehearse_folds(
+    folds: list[Fold],
+    spec: SearchSpec,
+    fused: Fused | None,
+    dice: np.random.Generator,
+    doubt: str = "",
+) -> Tuned:
+    """Keep what the folds answer with the weights there are."""
     rule = fused or spec.rerank
-    answers = [rehearsed(fold, spec, rule, _draw(fold, int(_ASK * share), dice)) for fold in folds]
-    confidence, facing, metres, degrees = map(tuple, np.concatenate(answers, axis=1).tolist())
+    parts = [_ask_all_ways(fold, spec, rule, int(_ASK / len(folds)), dice) for fold in folds]
+    answers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     way = Way(
         repr(fused or build_reranker(spec.rerank)), spec.confidence, spec.shortlist, spec.exact
     )
-    tuned = Tuned(Rehearsal(confidence, facing, metres, degrees, way), fused)
-    if not spec.verify:
-        return tuned
-    drawn = [_draw(fold, int(_LOOK * share), dice) for fold in folds]
-    asked = fused or build_reranker(spec.rerank)
-    return replace(tuned, look=learn_look(folds, spec, asked, drawn, home, announce))
+    return Tuned(Rehearsal.of(answers, way, doubt), fused)
+
+
+def _fit_weights(folds: list[Fold], spec: SearchSpec, dice: np.random.Generator) -> Fused:
+    share = 1 / len(folds)
+    drawn = [_draw(fold, int(_WEIGH * share), dice) for fold in folds]
+    most = int(_CANDIDATES * share)
+    parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
+    return fit_fused(Evidence.join(parts))
+
+
+def _ask_all_ways(
+    fold: Fold, spec: SearchSpec, rule: str | Fused, most: int, dice: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    """What one fold answers, photo by photo, in every way of asking that it has."""
+    asked = fold.only(_draw(fold, most, dice))
+    lit = in_other_light(asked)
+    ways = [("taken", asked), ("away", off_the_map(asked))]
+    ways += [] if lit is None else [("light", lit)]
+    parts = [rehearsed(way, spec, rule, KINDS.index(kind)) for kind, way in ways if len(way.rows)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
@@ -132,11 +176,12 @@ def _draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
     return np.arange(many) if many <= most else dice.permutation(many)[:most]
 
 
-def rehearsed(fold: Fold, spec: SearchSpec, rule: str | Fused, chosen: Ints) -> NDArray[np.float64]:
-    """Confidence, confidence where headings matter, metres and degrees off.  (4, V)."""
-    rows, sure = np.empty(0, np.int64), []
-    for facing in (False, True):
-        engine = Search(
+def rehearsed(
+    fold: Fold, spec: SearchSpec, rule: str | Fused, kind: int
+) -> dict[str, NDArray[np.float64]]:
+    """The answers of one way of asking, column by column as a `Rehearsal` has them."""
+    engines = [
+        Search(
             fold.index,
             shortlist=spec.shortlist,
             rerank=rule,
@@ -144,14 +189,25 @@ def rehearsed(fold: Fold, spec: SearchSpec, rule: str | Fused, chosen: Ints) -> 
             exact=spec.exact,
             facing=facing,
         )
-        found = join_hits([batch.hits for _, batch in fold.search(engine, chosen)])
-        rows = found.rows[:, 0]
-        sure.append(found.confidence)
-    asked, answer = fold.queries[chosen], fold.index.photos[np.maximum(rows, 0)]
-    metres = np.linalg.norm(answer.positions - asked.positions, axis=1)
-    metres[(rows < 0) | (answer.zone != asked.zone)] = _NOWHERE
-    degrees = np.nan_to_num(turn(answer.heading, asked.heading))
-    return np.stack([*sure, metres, degrees]).astype(np.float64)
+        for facing in (False, True)
+    ]
+    found, facing = (
+        join_hits([batch.hits for _, batch in fold.search(engine)]) for engine in engines
+    )
+    rows = found.rows[:, 0]
+    answer = fold.index.photos[np.maximum(rows, 0)]
+    metres = np.linalg.norm(answer.positions - fold.queries.positions, axis=1)
+    metres[(rows < 0) | (answer.zone != fold.queries.zone)] = _NOWHERE
+    columns = {
+        "confidence": found.confidence,
+        "facing": facing.confidence,
+        "metres": metres,
+        "degrees": np.nan_to_num(turn(answer.heading, fold.queries.heading)),
+        "likeness": np.nan_to_num(found.cosines[:, 0]),
+        "tier": query_places(engines[0], fold.queries, RIGHT.radius)[1],
+        "kind": np.full(len(rows), kind),
+    }
+    return {name: np.asarray(column, np.float64) for name, column in columns.items()}
 
 
 def evidence(

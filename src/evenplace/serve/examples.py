@@ -18,6 +18,7 @@ LOCATED: dict[str, Any] = {
             "remedy": "",
             "confidence": 0.94,
             "calibrated": True,
+            "doubt": "",
             "position": _SPOT
             | {"zone": 34, "ellipse": {"major": 21.4, "minor": 19.6, "bearing": 75.0}},
             "hits": [

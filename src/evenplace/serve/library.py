@@ -29,14 +29,12 @@ class Library:
         run: Path,
         *,
         photos: Path | None = None,
-        min_precision: float | None = None,
-        verify: int | None = None,
+        asked: dict[str, Any] | None = None,
         how: dict[str, Any] | None = None,
         on_reload: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
-        self._changes: dict[str, Any] = {"min_precision": min_precision, "verify": verify}
-        self._how = how or {}
+        self._asked, self._how = asked or {}, how or {}
         self._lock = threading.Lock()
         self._mark = self._look()
         self.current = self._open()
@@ -95,7 +93,7 @@ class Library:
 
     def _load(self) -> Snapshot:
         version = self._version()
-        engine = Run.open(self._run, **self._how).search(**self._changes)
+        engine = Run.open(self._run, **self._how).search(**self._asked)
         if engine.describer is None:
             raise RunError(
                 f"{self._run} was made of descriptors and has no network for photos, which a "

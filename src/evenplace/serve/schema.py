@@ -78,6 +78,7 @@ class Answer(Said):
     remedy: str = Field(description="what would help; empty if it does not abstain")
     confidence: float = Field(description="0 to 1; a probability where calibrated")
     calibrated: bool
+    doubt: str = Field(description="why it is not calibrated; empty if it is")
     position: Position | None = Field(description="null if nothing was found at all")
     hits: list[Hit]
     places: list[PlaceGuess]
@@ -176,6 +177,7 @@ class About(Said):
     tiles_from: str = Field(description="the other machine they come from; empty without")
     tiles_credit: str
     calibrated: bool
+    doubt: str = Field(description="why it is not calibrated; empty if it is")
     min_precision: float | None
     photo_bytes: int
     photo_pixels: int

@@ -26,8 +26,11 @@ class Service:
         self.library = Library(
             settings.run,
             photos=settings.photos,
-            min_precision=settings.min_precision,
-            verify=settings.verify,
+            asked={
+                "min_precision": settings.min_precision,
+                "insist": settings.insist,
+                "verify": settings.verify,
+            },
             how={
                 "device": settings.device,
                 "engine": settings.engine,

@@ -77,6 +77,7 @@ class Settings:
     tiles_credit: str = ""  # whose tiles they are, shown on the map
     photos: Path | None = None  # where relative paths of the database start; here if left out
     min_precision: float | None = None
+    insist: bool = False  # on a precision that the run's rehearsal cannot promise
     verify: int | None = None  # candidates to look at a second time; as the run says if left out
     device: str = "auto"  # these three as a `Describer` takes them
     engine: str = "auto"

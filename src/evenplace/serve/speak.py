@@ -9,6 +9,7 @@ from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Answer as Found
 from evenplace.retrieval.answer_json import answer_json, spots_json
+from evenplace.retrieval.answers import why_uncalibrated
 from evenplace.serve import schema
 from evenplace.serve.settings import Settings
 from evenplace.serve.snapshot import Snapshot
@@ -85,7 +86,8 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         tiles=settings.tiles,
         tiles_from=settings.tile_origin,
         tiles_credit=settings.tiles_credit,
-        calibrated=snapshot.engine.calibration is not None,
+        calibrated=not (doubt := why_uncalibrated(snapshot.engine.calibration)),
+        doubt=doubt,
         min_precision=settings.min_precision,
         photo_bytes=settings.limits.photo_bytes,
         photo_pixels=settings.limits.photo_pixels,

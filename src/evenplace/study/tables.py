@@ -5,16 +5,15 @@ S seeds
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores, compare_pairs, compare_sources
-from evenplace.evaluation.abstention import deliver
+from evenplace.evaluation.abstention import deliver, together
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown
+from evenplace.retrieval.calibration import Calibration
 from evenplace.run.run import Run
 from evenplace.study import paper
 from evenplace.study.costs import cost_table, pipeline_table
@@ -136,33 +135,46 @@ def abstention_table(found: Findings) -> str:
     """What comes back when a precision is asked for: how right, and how much is still answered.
 
     Thresholds are those the run learned from its training photos; the test queries only judge.
+    A run that is uncalibrated promises nothing; what it delivers to those who insist is shown.
     """
-    rows, misses = [], []
+    rows, notes = [], []
     for one in found.outcomes:
-        for wanted in WANTED:
-            kept = [
-                _answered(one, part, run, wanted)
-                for part, run in zip(one.parts, one.runs, strict=True)
-            ]
-            if any(part is None for part in kept):
-                break
-            answered = np.concatenate([part for part in kept if part is not None])
-            right, tier = (
-                np.concatenate([getattr(part.predictions, name) for part in one.parts])
-                for name in ("right", "tiers")
+        curves = [
+            Run(run).calibration(
+                part.truth.radius, part.truth.heading, **engine_settings(one.system.search)
             )
-            rows.append([
-                one.system.name,
-                f"{wanted:.0%}",
-                str(deliver(right, answered)),
-                str(deliver(right, answered, tier == TIERS.index("tail"))),
-            ])  # fmt: skip
-        else:
-            misses.append(_near_misses(one))
+            for part, run in zip(one.parts, one.runs, strict=True)
+        ]
+        learned = [curve for curve in curves if curve is not None]
+        if len(learned) == len(curves):
+            rows += [_promise_row(one, learned, wanted) for wanted in WANTED]
+            notes += [_near_misses(one), *sorted({_refusal(one, curve) for curve in learned})]
     if not rows:
         return "No system here has learned what its confidence is worth (`search.folds`)."
-    columns = ["system", "asked for", "delivered", "tail"]
-    return "\n\n".join([markdown(columns, rows), *misses])
+    columns = ["system", "asked for", "promised", "delivered", "tail", "kept", "kept in the tail"]
+    return "\n\n".join([markdown(columns, rows), *filter(None, notes)])
+
+
+def _promise_row(one: Outcome, learned: list[Calibration], wanted: float) -> list[str]:
+    """What one precision delivers over all splits, and in how many of them it is kept."""
+    overall, tail = [], []
+    for part, curve in zip((part.predictions for part in one.parts), learned, strict=True):
+        answered = part.confidence >= curve.threshold(wanted)
+        overall.append(deliver(part.right, answered))
+        tail.append(deliver(part.right, answered, part.tiers == TIERS.index("tail")))
+    promised = sum(not curve.doubt for curve in learned)
+    return [
+        one.system.name,
+        f"{wanted:.0%}",
+        f"in {promised} of {len(learned)}",
+        str(together(overall)),
+        str(together(tail)),
+        *(f"{sum(d.keeps(wanted) for d in part)} of {len(part)}" for part in (overall, tail)),
+    ]
+
+
+def _refusal(one: Outcome, learned: Calibration) -> str:
+    return f"{one.system.name} is uncalibrated where {learned.doubt}." if learned.doubt else ""
 
 
 def _near_misses(one: Outcome) -> str:
@@ -178,13 +190,6 @@ def _near_misses(one: Outcome) -> str:
         f"{one.system.name}: of each seed's {SUREST:.0%} surest answers {len(metres)} are wrong; "
         f"{near:.0%} of these lie within {2 * radius:g} m."
     )
-
-
-def _answered(one: Outcome, part: Scores, run: Path, wanted: float) -> NDArray[np.bool_] | None:
-    """Which queries an engine with `min_precision` answers; None without a calibration."""
-    settings = engine_settings(one.system.search)
-    learned = Run(run).calibration(part.truth.radius, part.truth.heading, **settings)
-    return None if learned is None else part.predictions.confidence >= learned.threshold(wanted)
 
 
 TABLES: dict[str, Table] = {

@@ -3,7 +3,7 @@
 import { byId, mark, node, picture, plural } from "./dom.js";
 
 export const mood = (answer) =>
-  answer.abstains ? "none" : answer.confidence >= 0.8 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
+  answer.abstains ? "none" : answer.calibrated && answer.confidence >= 0.9 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
 const HEADLINES = { none: "No answer", sure: "Here", likely: "Probably here", guess: "Only a guess" };
 const STAGES = {
   wait: "waiting for a batch", decode: "reading the photo", describe: "describing it", classify: "choosing places",
@@ -69,7 +69,7 @@ function meter(answer, kind) {
   const percent = Math.round(100 * share);
   const words = answer.calibrated
     ? `Answers like this one are right ${percent} times in\u00a0100.`
-    : `Confidence ${share.toFixed(2)}. It is a score, not a probability: this run is not calibrated.`;
+    : `Confidence ${share.toFixed(2)}, a score and no probability. This run is uncalibrated: ${answer.doubt}.`;
   return node("div", { class: "confidence" },
     node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
       node("i", { "width%": percent })),

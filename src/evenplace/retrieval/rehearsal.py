@@ -1,0 +1,101 @@
+"""Answers to photos whose place is known, kept so that a curve can be fitted when it is needed.
+
+What is right is for whoever asks to say: within 25 m or 10, looking the same way or not.  So a
+run keeps its rehearsal: how sure each answer was, and how far off.
+
+    V rehearsed answers
+"""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.errors import RunError
+from evenplace.photos.files import whole_file
+from evenplace.places.tiers import TIERS
+from evenplace.retrieval.calibration import Calibration, Way, fit_calibration
+
+KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.rehearsal`
+_COLUMNS = ("confidence", "facing", "metres", "degrees", "likeness", "tier", "kind")
+_FITTED = [KINDS.index(kind) for kind in ("taken", "light")]  # what the curve is fitted to
+_GROUP = 150  # answers without which a group cannot tell 90 % from 95 %
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Answers to photos held out in turn: how sure each was, and how far off.
+
+    They hold for the way of asking they were made with.
+    """
+
+    confidence: tuple[float, ...]  # (V,)
+    facing: tuple[float, ...]  # (V,) confidence of an engine to which headings matter
+    metres: tuple[float, ...]  # (V,) from the photo to the answer; a million where there is none
+    degrees: tuple[float, ...]  # (V,) between the two views, 0 where one is unknown
+    likeness: tuple[float, ...]  # (V,) cosine of the photo and the answer
+    tier: tuple[int, ...]  # (V,) of the photo's place
+    kind: tuple[int, ...]  # (V,) of KINDS: how it was asked
+    way: Way
+    doubt: str = ""  # why no other day could be rehearsed, in a clause; empty where one was
+
+    @classmethod
+    def of(cls, columns: dict[str, NDArray[np.float64]], way: Way, doubt: str = "") -> Self:
+        """A rehearsal from its columns, each (V,)."""
+        whole = {name: columns[name].astype(int).tolist() for name in ("tier", "kind")}
+        plain = {name: column.tolist() for name, column in columns.items()} | whole
+        return cls(**{name: tuple(column) for name, column in plain.items()}, way=way, doubt=doubt)
+
+    def fits(self, way: Way) -> bool:
+        """Whether answers found in this way are like those rehearsed; both facings were."""
+        return replace(way, facing=False) == self.way
+
+    def calibrate(self, radius: float = 25.0, heading: float | None = None) -> Calibration:
+        """The curve where an answer is right within `radius` metres, and `heading` degrees."""
+        right, way = np.array(self.metres) <= radius, self.way
+        raw = np.array(self.confidence if heading is None else self.facing)
+        if heading is not None:
+            right &= np.array(self.degrees) <= heading
+            way = replace(way, facing=True)
+        kind, alike = np.array(self.kind), np.array(self.likeness)
+        asked = np.flatnonzero(np.isin(kind, _FITTED))
+        curve = fit_calibration(raw[asked], right[asked], way, likeness=alike[asked])
+        away = kind == KINDS.index("away")
+        return replace(
+            curve,
+            groups=self._groups(asked),
+            away=tuple(curve(raw[away], alike[away]).tolist()),
+            likeness=tuple(alike[asked].tolist()),
+            doubt=self.doubt,
+        )
+
+    def _groups(self, asked: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+        """Rows of `asked` that must keep a precision for themselves: another light, the tail.
+
+        A group of too few could not keep any, and is left to all of them together.
+        """
+        light = np.array(self.kind)[asked] == KINDS.index("light")
+        tail = np.array(self.tier)[asked] == TIERS.index("tail")
+        found = [np.flatnonzero(part) for part in (light, tail)]
+        return tuple(tuple(rows.tolist()) for rows in found if len(rows) >= _GROUP)
+
+    def write(self, path: str | Path) -> None:
+        with whole_file(Path(path), RunError) as draft:
+            draft.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Self:
+        answers = {name: tuple(kept[name]) for name in _COLUMNS}
+        return cls(**kept | answers | {"way": Way(**kept["way"])})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        try:
+            return cls.from_dict(json.loads(Path(path).read_text()))
+        except (ValueError, KeyError, TypeError) as cause:
+            raise RunError(
+                f"{path} is no rehearsal ({cause}); learn it again: evenplace tune RUN"
+            ) from cause
