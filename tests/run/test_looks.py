@@ -121,6 +121,18 @@ def test_evaluate_looks_as_locate_does(
     assert "verify" not in plain.cost.latency
 
 
+def test_the_report_draws_what_matches_and_counts_what_was_refuted(
+    run: Path, standins: Standins, tmp_path: Path, evenplace: Type
+) -> None:
+    evenplace("evaluate", run, "--queries", standins.queries, "--radius", 1)  # most are wrong
+    evenplace("report", run, "--out", tmp_path)
+    text = (tmp_path / "index.html").read_text()
+    assert "points match the first answer</summary>" in text
+    assert "<line x1=" in text
+    assert "refuted</th>" in text
+    assert "points match</small>" in text
+
+
 def test_photos_added_later_are_looked_at_too(
     run: Path, standins: Standins, tmp_path: Path, evenplace: Type
 ) -> None:

@@ -49,7 +49,7 @@ def _sections(
         parts.long_tail(systems, kept),
         parts.conditions(systems),
         parts.where(systems[-1], kept, pictures, folder, tiles),
-        parts.gallery(systems, pictures),
+        parts.gallery(systems, kept, pictures),
         parts.failures(systems),
         parts.before_and_after(systems, kept),
         parts.confidence(systems),

@@ -22,10 +22,12 @@ from evenplace.report.figures import inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
 from evenplace.report.kept import Kept
 from evenplace.report.map import Cells, Points, Tiles, map_html
+from evenplace.report.match_lines import open_look
 from evenplace.report.page import Figure, Section, figures_html, table_html
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
 from evenplace.report.sheets import lay_out
+from evenplace.retrieval.verification import REFUTED, VERIFIED
 
 PICTURED = 150  # queries whose photos the map shows; wrong answers first
 
@@ -190,7 +192,7 @@ def where(
     return Section("Where", tier_switch() + map_html(cells, points, tiles=base) + _DOTS, caption)
 
 
-def gallery(systems: Sequence[Scores], pictures: Pictures) -> Section:
+def gallery(systems: Sequence[Scores], kept: Sequence[Kept], pictures: Pictures) -> Section:
     run = systems[-1].predictions
     caption = (
         f"Some of {len(run)} queries, {int((~run.right).sum())} of which "
@@ -198,7 +200,10 @@ def gallery(systems: Sequence[Scores], pictures: Pictures) -> Section:
         "answers of each system: green frames are right, red ones wrong, with the metres between "
         "answer and query and the likely reason of a failure."
     )
-    return Section("Queries and answers", gallery_html(systems, pictures), caption)
+    look = open_look(kept[-1].index if kept else None)
+    if look is not None:
+        caption += " Points that match the first answer are drawn where it is opened."
+    return Section("Queries and answers", gallery_html(systems, pictures, look=look), caption)
 
 
 def failures(systems: Sequence[Scores]) -> Section | None:
@@ -210,7 +215,9 @@ def failures(systems: Sequence[Scores]) -> Section | None:
         "Why it fails",
         _table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1)),
         f"The likely reason of each failure ({wrong} of {html.escape(systems[-1].name)}), from "
-        "positions and ranks alone. What is not in the pool no ranking can mend.",
+        "positions and ranks alone. What is not in the pool no ranking can mend. Where pictures "
+        f"were looked at twice: verified, {VERIFIED} points or more match the wrong answer, which "
+        f"then shows the same thing from elsewhere; refuted, at most {REFUTED} do.",
     )
 
 

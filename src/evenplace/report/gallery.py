@@ -16,8 +16,10 @@ from evenplace.evaluation import Predictions, Scores
 from evenplace.evaluation.predictions import FAR
 from evenplace.places.tiers import TIERS
 from evenplace.report.audit_pictures import thumbnail
+from evenplace.report.match_lines import match_drawing
 from evenplace.report.page import asset
 from evenplace.report.reasons import find_reasons, tell_reason
+from evenplace.retrieval.second_look import SecondLook
 
 A_TIER = 4  # queries of one kind and tier on the page
 _SHOWN = 5
@@ -49,10 +51,16 @@ class Pictures:
         return f'<img alt="{html.escape(text)}" src="{source}">'
 
 
-def gallery_html(systems: Sequence[Scores], pictures: Pictures | None = None, seed: int = 0) -> str:
+def gallery_html(
+    systems: Sequence[Scores],
+    pictures: Pictures | None = None,
+    seed: int = 0,
+    look: SecondLook | None = None,
+) -> str:
     """A block a query: the query, then each system's top 5, with the likely reason of a failure.
 
-    Rescued and lost compare the last system with the first.
+    Rescued and lost compare the last system with the first.  look: draws the points that the
+    query and the last system's answer share.
     """
     pictures = pictures or Pictures()
     reasons = [find_reasons(scores) for scores in systems]
@@ -70,7 +78,7 @@ def gallery_html(systems: Sequence[Scores], pictures: Pictures | None = None, se
             generator = np.random.default_rng((seed, len(tier)))
             some = generator.permutation(rows)[:A_TIER]
             blocks += "".join(
-                _block(systems, reasons, int(query), tier, kind, pictures) for query in some
+                _block(systems, reasons, int(query), tier, kind, pictures, look) for query in some
             )
     return (
         f"<style>{asset('gallery.css')}</style>{tier_switch()}"
@@ -114,6 +122,7 @@ def _block(
     tier: str,
     kind: str,
     pictures: Pictures,
+    look: SecondLook | None,
 ) -> str:
     asked = systems[0].predictions
     rows = "".join(
@@ -123,6 +132,7 @@ def _block(
         + "</div>"
         for scores, why in zip(systems, reasons, strict=True)
     )
+    rows += match_drawing(look, asked.paths[query], systems[-1].predictions.hit_paths[query][0])
     hidden = "" if kind in ("rescued", "failed") else " hidden"
     photos = int(asked.photographed[query])
     many = f", {photos} {'photo' if photos == 1 else 'photos'} of its place" if photos else ""

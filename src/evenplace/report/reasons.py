@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores
 from evenplace.places.tiers import TIERS
+from evenplace.retrieval.verification import REFUTED, VERIFIED
 
 RIGHT = "right"
 REASONS = {
@@ -48,11 +49,23 @@ def reason_rows(systems: Sequence[Scores]) -> list[list[str]]:
             mine = reasons == name
             if mine.any():
                 counts = [int((mine & (tiers == tier)).sum()) for tier in range(len(TIERS))]
-                rows.append([scores.name, name, str(int(mine.sum())), *map(str, counts), meaning])
+                looked = _looked(scores, mine)
+                rows.append(
+                    [scores.name, name, str(int(mine.sum())), *map(str, counts), *looked, meaning]
+                )
     return rows
 
 
-REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "meaning")
+def _looked(scores: Scores, mine: NDArray[np.bool_]) -> list[str]:
+    """Of some queries, those whose answer a second look verified, and refuted."""
+    inliers = scores.predictions.sources.get("inliers")
+    if inliers is None:
+        return ["", ""]
+    seen = inliers[mine]
+    return [str(int((seen >= VERIFIED).sum())), str(int((seen <= REFUTED).sum()))]
+
+
+REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "verified", "refuted", "meaning")
 
 
 def tell_reason(scores: Scores, query: int, reason: str) -> str:
@@ -69,4 +82,6 @@ def tell_reason(scores: Scores, query: int, reason: str) -> str:
         "look-alike": f"look-alike {away:,.0f} m away; the right one is number {rank}",
         "far look-alike": f"look-alike {away:,.0f} m away",
     }
-    return sentences[reason]
+    inliers = run.sources.get("inliers")
+    seen = "" if inliers is None else f"; {max(0, int(inliers[query]))} points match"
+    return sentences[reason] + seen
