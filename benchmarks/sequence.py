@@ -114,7 +114,7 @@ def photographs(data: Path, name: str) -> tuple[Photos, Photos]:
         queries = read_photos(data / name / "queries", city="all")
         return read_photos(data / name / "database", city="all"), queries
     photos = read_photos(data / name, city="all")
-    single = photos[np.array([not one for one in photos.column("duplicate_of").tolist()])]
+    single = photos[photos.table.column("duplicate_of").is_null().to_numpy()]
     location = single.column("location")
     asked = single[(location % 2 == 1) & (single.heading == 0)]
     return single[location % 2 == 0], asked[nearest_walk(asked.positions)]

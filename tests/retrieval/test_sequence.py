@@ -59,6 +59,11 @@ def test_an_unsure_photo_is_where_its_neighbours_are() -> None:
     assert not found[2].calibrated
 
 
+def test_alone_a_photo_says_what_it_says() -> None:
+    alone = line(0, [(0.0, 0.5), (900.0, 0.9), (905.0, 0.9)], 0.02)
+    assert east_of(follow([alone])[0]) == [0]
+
+
 def test_a_wrong_neighbour_does_not_drag_a_sure_answer_away() -> None:
     walk = [line(0, [(0.0, 0.9), (900.0, 0.7)], 0.97), line(1, [(900.0, 0.9)], 0.9)]
     found, _ = follow(walk, speed=10)

@@ -9,6 +9,7 @@ import evenplace
 from evenplace.cli import (
     audit,
     city,
+    coverage,
     demo,
     evaluate,
     export,
@@ -58,6 +59,7 @@ fetch_app.command()(fetch.mapillary)
 for verb in (
     audit.audit,
     city.city,
+    coverage.coverage,
     train.train,
     tune.tune,
     index.verify,

@@ -71,16 +71,21 @@ def _spots(line: Located) -> Floats:
 
 
 def _shares(line: Located, spots: Floats) -> Floats:
-    """Its confidence for the answer, the rest for the other candidates and for elsewhere."""
-    here = np.linalg.norm(spots - spots[0], axis=1) <= SLACK
+    """Its confidence for the answer, the rest for the other candidates and for elsewhere.
+
+    No other surroundings get more than the answer's: alone, a photo says what it says.
+    """
+    near = np.linalg.norm(spots[:, None] - spots[None], axis=2) <= SLACK  # (K, K)
+    here = near[0]
     alike = np.exp(_SCALE * (np.array([one.similarity for one in line.matches]) - 1))
     sure = float(np.clip(line.confidence, 0.01, 0.99))
     shares = np.zeros(len(spots) + 1)
     shares[:-1][here] = sure * alike[here] / alike[here].sum()
-    others = 0.0 if here.all() else (1 - sure) / 2
-    if others:
-        shares[:-1][~here] = others * alike[~here] / alike[~here].sum()
-    shares[-1] = 1 - sure - others
+    if not here.all():
+        others = (1 - sure) / 2 * alike[~here] / alike[~here].sum()
+        most = float((near[np.ix_(~here, ~here)] @ others).max())
+        shares[:-1][~here] = others * min(1.0, 0.9 * sure / most)
+    shares[-1] = 1 - shares[:-1].sum()
     return shares
 
 

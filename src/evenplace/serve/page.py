@@ -32,6 +32,7 @@ OURS = (
     "browse.js",
     "cells.js",
     "dom.js",
+    "many.js",
     "map.js",
     "matches.js",
     "service.js",

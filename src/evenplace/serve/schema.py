@@ -180,4 +180,5 @@ class About(Said):
     doubt: str = Field(description="why it is not calibrated; empty if it is")
     min_precision: float | None
     photo_bytes: int
+    request_bytes: int
     photo_pixels: int

@@ -90,6 +90,7 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         doubt=doubt,
         min_precision=settings.min_precision,
         photo_bytes=settings.limits.photo_bytes,
+        request_bytes=settings.limits.request_bytes,
         photo_pixels=settings.limits.photo_pixels,
     )
 

@@ -5,11 +5,12 @@ import { listen } from "./ask.js";
 import { Browse } from "./browse.js";
 import { MEANING, readCells } from "./cells.js";
 import { byId, mark, node, plural } from "./dom.js";
+import { Many } from "./many.js";
 import { CellMap } from "./map.js";
 import { hideMatches, showMatches } from "./matches.js";
 import { ask, locate } from "./service.js";
 
-const page = { map: null, browse: null, cells: null, about: null, query: "", asked: 0 };
+const page = { map: null, browse: null, many: null, cells: null, about: null, query: "", asked: 0 };
 
 function tabs() {
   const all = [...document.querySelectorAll("[role=tab]")];
@@ -22,7 +23,8 @@ function tabs() {
     }
     if (focus) tab.focus();
     if (tab.id === "tab-browse" && !page.browse && page.cells) page.browse = new Browse(page.about, page.cells, askWith);
-    history.replaceState(null, "", tab.id === "tab-browse" ? "#browse" : "#");
+    if (tab.id === "tab-many" && !page.many && page.cells) page.many = new Many(page.about, page.cells);
+    history.replaceState(null, "", { "tab-browse": "#browse", "tab-many": "#many" }[tab.id] || "#");
   };
   all.forEach((tab, number) => {
     tab.onclick = () => open(tab);
@@ -67,6 +69,16 @@ async function askWith(photo) {
   }
 }
 
+// Several photos, or a folder, or whatever is dropped while that tab is open; else one photo.
+function askMany(transfer) {
+  const items = [...transfer.items].filter((item) => item.kind === "file");
+  const folder = items.some((item) => item.webkitGetAsEntry && (item.webkitGetAsEntry() || {}).isDirectory);
+  if (!folder && items.length < 2 && byId("many").hidden) return false;
+  page.openTab("tab-many");
+  page.many.drop(transfer);
+  return true;
+}
+
 function show(answer, elapsed) {
   showVerdict(answer);
   showHits(answer, page.query, light, (number) => showMatches(answer, page.query, number));
@@ -89,8 +101,9 @@ async function start() {
   byId("lead").textContent = `${plural(photos, "photo")} of ${plural(places, "place")}`;
   byId("legend").replaceChildren(...Object.keys(tiers).map((tier) => node("span", {}, mark(tier), MEANING[tier])));
   page.map = new CellMap(byId("map"), page.cells, { ...page.about, faint: true, label: "Map of the answer; its photos are in the list below too" });
-  listen(askWith, showProblem);
-  if (location.hash === "#browse") page.openTab("tab-browse");
+  listen(askWith, showProblem, askMany);
+  const tab = { "#browse": "tab-browse", "#many": "tab-many" }[location.hash];
+  if (tab) page.openTab(tab);
   document.body.dataset.ready = "yes";
 }
 

@@ -5,10 +5,13 @@ import { byId } from "./dom.js";
 const PLAIN = ["image/jpeg", "image/png", "image/webp"];
 const LARGE = 4 << 20, SIDE = 2048;
 
-export function listen(onPhoto, onProblem) {
+export function listen(onPhoto, onProblem, onMany) {
   const take = (file) => prepare(file).then(onPhoto, onProblem);
   const first = (files) => [...(files || [])].find((file) => file.type.startsWith("image/") || !file.type) || (files || [])[0];
-  dropping((files) => files.length && take(first(files)));
+  dropping((transfer) => {
+    const files = [...transfer.files];
+    if (files.length && !onMany(transfer)) take(first(files));
+  });
   document.addEventListener("paste", (event) => {
     const file = first(event.clipboardData && event.clipboardData.files);
     if (file) take(file);
@@ -21,7 +24,7 @@ export function listen(onPhoto, onProblem) {
 
 function dropping(onFiles) {
   let depth = 0;
-  const over = (on) => byId("drop").classList.toggle("over", on);
+  const over = (on) => ["drop", "drop-many"].forEach((id) => byId(id).classList.toggle("over", on));
   const carries = (event) => [...event.dataTransfer.types].includes("Files");
   addEventListener("dragenter", (event) => { if (carries(event)) { depth++; over(true); } });
   addEventListener("dragleave", (event) => { if (carries(event) && --depth <= 0) { depth = 0; over(false); } });
@@ -31,12 +34,33 @@ function dropping(onFiles) {
     event.preventDefault();
     depth = 0;
     over(false);
-    onFiles([...event.dataTransfer.files]);
+    onFiles(event.dataTransfer);
   });
 }
 
+// The files of what was dropped, folders opened to their depths; each knows its path.
+export async function filesOf(transfer) {
+  const found = [], plain = [...transfer.files];
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
+  const walk = async (entry) => {
+    if (entry.isFile) {
+      const file = await new Promise((done, failed) => entry.file(done, failed));
+      found.push(Object.assign(file, { path: entry.fullPath.replace(/^\//, "") }));
+      return;
+    }
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+      if (!some.length) return;
+      for (const one of some) if (!one.name.startsWith(".")) await walk(one);
+    }
+  };
+  for (const entry of entries) await walk(entry);
+  return entries.length ? found : plain;
+}
+
 // A photo the service takes as it is stays as it is; others are redrawn, if the browser can.
-async function prepare(file) {
+export async function prepare(file) {
   if (PLAIN.includes(file.type) && file.size <= LARGE) return file;
   let picture;
   try {

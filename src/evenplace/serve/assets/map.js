@@ -132,6 +132,18 @@ export class CellMap {
     }
   }
 
+  // One of many answers.
+  dot(spot, kind, label, onDot) {
+    const made = L.marker(this.at(spot), { icon: dot(`spot ${kind}`, ""), title: label, alt: label }).addTo(this.over);
+    made.on("click", onDot);
+    made.getElement().addEventListener("keydown", (event) => { if (event.key === "Enter") onDot(); });
+  }
+
+  look(spot) {
+    const at = this.at(spot);
+    if (!this.map.getBounds().pad(-0.1).contains(at)) this.map.panTo(at);
+  }
+
   light(number, on) {
     const pin = this.pins[number];
     if (!pin) return;

@@ -34,12 +34,15 @@ async function askFor(path, options = {}) {
   throw new Refused(response.status, problem.detail || `the service said ${response.status}`, problem.remedy || "try again", Number(response.headers.get("retry-after")) || 1);
 }
 
-export async function locate(photo, k = 5) {
+export const locate = async (photo, k = 5) => (await locateAll([photo], k, k))[0];
+
+// matches: of how many hits the points that match are told.
+export async function locateAll(photos, k = 5, matches = 0) {
   const form = new FormData();
-  form.append("photo", photo, "photo");
+  for (const photo of photos) form.append("photo", photo, "photo");
   for (let tries = 0; ; tries++) {
     try {
-      return (await ask(`/locate?k=${k}&matches=${k}`, { method: "POST", body: form })).answers[0];
+      return (await ask(`/locate?k=${k}&matches=${matches}`, { method: "POST", body: form })).answers;
     } catch (refusal) {
       if (refusal.status !== 503 || tries === 2) throw refusal;
       await new Promise((wake) => setTimeout(wake, 1000 * Math.min(refusal.seconds, 10)));

@@ -1,0 +1,57 @@
+"""evenplace coverage: where would the next photos help most?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evenplace.cli.console import bars, console, print_table
+
+
+def coverage(
+    what: Annotated[Path, typer.Argument(help="a run with an index, or photos")],
+    most: Annotated[int, typer.Option(help="photos that you would take")] = 100,
+    out: Annotated[
+        list[Path] | None, typer.Option(help="also a file, as often as needed: .geojson .html")
+    ] = None,
+) -> None:
+    """Say where new photos would help most: a ranked list, and a map of it.
+
+    A run is asked about some of its own photos, each left out, so the list goes by what it gets
+    wrong; of photos alone it goes by how many there are.
+    """
+    from evenplace.photos import read_photos
+    from evenplace.places import Grid
+    from evenplace.places.wanted import find_wanted
+    from evenplace.report.wanted import say_spot, write_wanted
+    from evenplace.run.held_out import hold_out
+    from evenplace.run.run import Run
+
+    if (what / "recipe.toml").exists():
+        engine = Run.open(what).search()
+        photos, places = engine.index.photos, engine.index.places
+        with bars() as announce:
+            held = hold_out(engine, progress=announce("asking about its own photos"))
+        if held is not None:
+            console.print(
+                f"{len(held.right)} of its own photos asked about, each left out: "
+                f"{100 * held.right.mean():.0f} % found within 25 m",
+                markup=False,
+            )
+    else:
+        photos, held = read_photos(what), None
+        places = Grid().partition(photos)
+    wanted = find_wanted(photos, places, most, held)
+    print_table(
+        ("where", "take", "has", "gain in 100", "not seen towards"),
+        [
+            [say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
+             "a gap, by guess" if one.between and not one.have else ", ".join(one.sides)]
+            for one in wanted[:20]
+        ],
+    )  # fmt: skip
+    if len(wanted) > 20:
+        console.print(f"… and {len(wanted) - 20} more; --out FILE keeps all", markup=False)
+    for file in out or []:
+        write_wanted(wanted, places, file)
+        console.print(f"written: {file}", markup=False, soft_wrap=True)

@@ -1,0 +1,89 @@
+"""Places to photograph next, as GeoJSON and as a page with a map."""
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evenplace.errors import RunError, SettingError
+from evenplace.photos.files import whole_file
+from evenplace.places import Places
+from evenplace.places.wanted import Wanted
+from evenplace.report.map import TIER_KEYS, Cells, Points, map_html
+from evenplace.report.page import Section, page, table_html
+from evenplace.retrieval.answer_json import degrees
+
+KEYS = (("photograph here", "--accent"), ("a gap, by guess", "--ink"))
+KINDS = (".geojson", ".html")
+
+
+def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
+    """Write the list as the ending says."""
+    if out.suffix.lower() not in KINDS:
+        raise SettingError(f"--out {out} ends in no kind of list; use {', '.join(KINDS)}")
+    with whole_file(out, RunError) as draft:
+        text = _geojson(wanted) if out.suffix.lower() == ".geojson" else _page(wanted, places)
+        draft.write_text(text, encoding="utf-8")
+
+
+def say_spot(one: Wanted) -> str:
+    """Degrees where there is a globe, else metres."""
+    latitude, longitude = _degrees(one)
+    if np.isnan(latitude):
+        return f"east {one.east:.0f}, north {one.north:.0f}"
+    return f"{latitude:.6f}, {longitude:.6f}"
+
+
+def _degrees(one: Wanted) -> tuple[float, float]:
+    latitude, longitude = degrees(np.array([[one.east, one.north]]), [one.zone])[0].tolist()
+    return latitude, longitude
+
+
+def _geojson(wanted: Sequence[Wanted]) -> str:
+    features = []
+    for rank, one in enumerate(wanted, start=1):
+        latitude, longitude = _degrees(one)
+        if np.isnan(latitude):
+            raise SettingError(
+                "GeoJSON needs degrees, and these photos have local metres; use .html"
+            )
+        told = {"rank": rank, "photos": one.photos, "have": one.have, "gain": one.gain,
+                "sides": list(one.sides), "between": one.between}  # fmt: skip
+        point = {"type": "Point", "coordinates": [round(longitude, 7), round(latitude, 7)]}
+        features.append({"type": "Feature", "geometry": point, "properties": told})
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def _page(wanted: Sequence[Wanted], places: Places) -> str:
+    cells = Cells(places.outlines, places.tiers, TIER_KEYS, {"photos": places.counts})
+    texts = [
+        f"<b>{rank}.</b> take {one.photos}, has {one.have}; +{one.gain} in 100 here<br>"
+        f"not seen towards: {html.escape(', '.join(one.sides) or 'none')}"
+        for rank, one in enumerate(wanted, start=1)
+    ]
+    spots = np.array([(one.east, one.north) for one in wanted]).reshape(-1, 2)
+    kinds = np.array([one.between for one in wanted], np.uint8)
+    drawn = map_html(
+        cells, Points(spots, kinds, KEYS, texts, radius=6), label="where to photograph"
+    )
+    rows = [
+        [str(rank), say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
+         ", ".join(one.sides)]
+        for rank, one in enumerate(wanted, start=1)
+    ]  # fmt: skip
+    legend = " ".join(
+        f'<span class="mark" style="background:var({colour})"></span>{name}'
+        for name, colour in KEYS
+    )
+    columns = ("rank", "where", "take", "has", "gain", "not seen towards")
+    return page(
+        "Where to photograph next",
+        [
+            Section(
+                "The map", drawn, f"{legend}. Gain: right answers more in 100 questions there."
+            ),
+            Section("The list", table_html(columns, rows, texts=(1, 5))),
+        ],
+    )
