@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import console, print_table
-from evenplace.cli.reading import Box, City, Layout, Zone, chosen
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, chosen
 
 
 def audit(
@@ -19,6 +19,7 @@ def audit(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     descriptors: Annotated[Path | None, typer.Option(help=".npy, a row a photo")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
@@ -29,7 +30,7 @@ def audit(
 
     found = audit_path(
         path, cell=cell, min_photos=min_photos, against=against, layout=layout,
-        choice=chosen(city, zone, bbox), descriptors=descriptors, predictions=predictions,
+        choice=chosen(city, zone, bbox, column), descriptors=descriptors, predictions=predictions,
     )  # fmt: skip
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])

@@ -8,7 +8,7 @@ import typer
 from evenplace.cli.console import bars, console, errors, print_skipped, print_table
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
 from evenplace.cli.promising import Insist, MinPrecision
-from evenplace.cli.reading import Box, City, Layout, Zone, read
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, read, read_given
 from evenplace.errors import UnplacedError
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
@@ -51,6 +51,7 @@ def evaluate(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     device: Device = "auto",
     engine: Engine = "auto",
     precision: Precision = "auto",
@@ -59,7 +60,6 @@ def evaluate(
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.protocol import read_test
     from evenplace.evaluation.textfiles import write_texts
-    from evenplace.photos.read import read_rows
     from evenplace.retrieval.calibration import check_precision
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
@@ -70,9 +70,9 @@ def evaluate(
     if protocol is None:
         try:
             photos = (
-                read_rows(queries, layout)
+                read_given(queries, layout, column)
                 if descriptors
-                else read(queries, layout, city, zone, bbox)
+                else read(queries, layout, city, zone, bbox, column)
             )
         except UnplacedError as cause:
             if descriptors:

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, console, print_skipped
 from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
-from evenplace.cli.reading import Box, City, Layout, Zone, read
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, read, read_given
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def build(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     device: Device = "auto",
     engine: Engine = "auto",
     precision: Precision = "auto",
@@ -79,7 +80,6 @@ def build(
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
     from evenplace.photos.protocols import read_protocol
-    from evenplace.photos.read import read_rows
     from evenplace.places import Grid
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
@@ -100,9 +100,9 @@ def build(
         console.print(test.describe(), markup=False)
         photos = test.database
     elif descriptors:
-        photos = read_rows(database, layout)
+        photos = read_given(database, layout, column)
     else:
-        photos = read(database, layout, city, zone, bbox)
+        photos = read(database, layout, city, zone, bbox, column)
     with bars() as announce:
         if descriptors:
             given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
@@ -137,6 +137,7 @@ def add(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     device: Device = "auto",
     engine: Engine = "auto",
     precision: Precision = "auto",
@@ -147,7 +148,7 @@ def add(
 
     opened = Run.open(run, **describing(device, engine, precision, batch))
     with bars() as announce:
-        photos = read(database, layout, city, zone, bbox)
+        photos = read(database, layout, city, zone, bbox, column)
         grown = opened.add(photos, replace=replace, announce=announce)
     print_skipped(grown.skipped)
     _fill(opened)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import console, print_table
-from evenplace.cli.reading import Box, City, Layout, Zone, chosen
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, chosen, say_guessed
 
 
 def check(
@@ -16,6 +16,7 @@ def check(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     sheet: Annotated[
         Path | None, typer.Option(help="a sheet of thumbnails to write, as in sheet.jpg")
     ] = None,
@@ -29,7 +30,8 @@ def check(
     if protocol is not None:
         console.print(read_protocol(protocol, path, allow_partial).describe(), markup=False)
         return
-    found = check_photos(path, layout, sheet, pattern=pattern, **chosen(city, zone, bbox))
+    say_guessed(path, layout, column)
+    found = check_photos(path, layout, sheet, pattern=pattern, **chosen(city, zone, bbox, column))
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
         console.print({name: value for name, value in row.items() if value is not None})

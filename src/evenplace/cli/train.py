@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import bars, console, errors, print_skipped
-from evenplace.cli.reading import Box, City, Layout, Zone, read
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, read
 
 
 def train(
@@ -25,6 +25,7 @@ def train(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, as often as needed")
     ] = None,
@@ -46,7 +47,7 @@ def train(
     recipe = find_recipe(method, preset)
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])
     recipe = rehearsal(recipe) if dev else recipe
-    found = read(photos, layout, city, zone, bbox)
+    found = read(photos, layout, city, zone, bbox, column)
     chosen = corner(found, recipe.places.cell) if dev else found
     if rank_of_process():  # one process of several speaks for all
         Run(run).train(chosen, recipe=recipe, device=device)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import bars, console
-from evenplace.cli.reading import Box, City, Layout, Zone, read
+from evenplace.cli.reading import Box, City, Column, Layout, Zone, read, read_given
 
 
 def tune(
@@ -26,6 +26,7 @@ def tune(
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
+    column: Column = None,
     device: Annotated[str, typer.Option(help="auto, cuda, mps or cpu")] = "auto",
 ) -> None:
     """Learn the weights of the score and what confidence is worth, from photos held out in turn.
@@ -33,7 +34,6 @@ def tune(
     With --queries the weights stay, and confidence is calibrated on photos whose place is known.
     """
     from evenplace.errors import RunError, SettingError
-    from evenplace.photos.read import read_rows
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
 
@@ -41,9 +41,9 @@ def tune(
     if queries is not None and settings:
         raise SettingError("--queries calibrates what is there; leave --set out, or --queries")
     if queries is not None and descriptors is None:
-        asked = read(queries, layout, city, zone, bbox)
+        asked = read(queries, layout, city, zone, bbox, column)
     elif queries is not None and descriptors is not None:
-        asked = read_rows(queries, layout)
+        asked = read_given(queries, layout, column)
         given = read_descriptors(descriptors, asked)
     elif descriptors is not None:
         raise SettingError("--descriptors are of --queries; name those photos too")

@@ -14,6 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
+from evenplace.photos.columns import USUAL
 from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import Shot, read_shot
 from evenplace.photos.pictures import SUFFIXES
@@ -130,7 +131,7 @@ def _tabled(file: Path) -> list[str]:
     """The paths of a table, whether it has positions or not."""
     table = tables.load_table(file)
     lower = {name.lower().strip(): name for name in table.column_names}
-    column = next((lower[one] for one in tables.USUAL["path"] if one in lower), None)
+    column = next((lower[one] for one in USUAL["path"] if one in lower), None)
     if column is None:
         raise PhotoError(
             f"{file} has no column of paths ({', '.join(table.column_names)}); call it path"

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from evenplace.errors import PhotoError
+from evenplace.photos.columns import USUAL
 from evenplace.photos.files import whole_file
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
@@ -17,6 +18,7 @@ from evenplace.photos.table import Photos, Skipped
 
 TILE = 160
 ACROSS = 6
+TRIED = 24  # photos that are opened
 
 
 @dataclass(frozen=True)
@@ -80,22 +82,29 @@ def _listed(zones: list[int]) -> str:
 
 
 def check_photos(
-    path: str | Path, layout: str | None = None, sheet: str | Path | None = None, **settings: Any
+    path: str | Path, /, layout: str | None = None, sheet: str | Path | None = None, **settings: Any
 ) -> Check:
     """Read photos, say what was understood, and put a few of them on a sheet of thumbnails."""
     check_exists(Path(path))
-    name = layout or find_layout(Path(path))
+    named = any(settings.get(column) for column in USUAL if column != "zone")
+    name = layout or ("table" if named else find_layout(Path(path)))
     photos = read_photos(path, layout=name, **settings)
+    if "path" not in photos.table.column_names:
+        raise PhotoError(
+            f"{path} says where photos are and not which files they are; name the column: --column "
+            "path=NAME (descriptors that others computed need no files: index --descriptors)"
+        )
     unreadable: list[Skipped] = []
-    if "path" in photos.table.column_names:
-        picture = contact_sheet(photos, unreadable)  # which tries a few, wanted or not
-        if sheet is not None:
-            with whole_file(sheet) as draft:
-                picture.save(draft)
+    picture = contact_sheet(photos, unreadable)  # which tries a few, wanted or not
+    if len(unreadable) == min(len(photos), TRIED):
+        raise PhotoError(f"none of {len(unreadable)} photos opens, as {unreadable[0].reason}")
+    if sheet is not None:
+        with whole_file(sheet) as draft:
+            picture.save(draft)
     return Check(name, photos, tuple(unreadable))
 
 
-def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = 24) -> Image.Image:
+def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = TRIED) -> Image.Image:
     """Thumbnails of photos spread evenly over the set; those that do not open are noted."""
     at = np.unique(np.linspace(0, len(photos) - 1, count).astype(int))
     tiles = []

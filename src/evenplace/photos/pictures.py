@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from evenplace.errors import PhotoError
 
 Size = int | tuple[int, int]  # a side, or height and width
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".heic", ".heif", ".avif")
 _UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
 LARGE = 2_000_000  # pixels beyond which a picture is made small strip by strip
 _STRIP = 1 << 18  # pixels of a strip, about
@@ -102,7 +103,40 @@ def picture_name(source: str | Path | bytes | Image.Image) -> str:
 def _opened(source: str | Path | bytes | Image.Image) -> Image.Image:
     if isinstance(source, Image.Image):
         return source.copy()  # the caller's stays open, at its own scale
-    return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+    return open_image(source)
+
+
+def open_image(source: str | Path | bytes) -> Image.Image:
+    """Open a picture without decoding it; a phone's HEIC where pillow-heif is installed."""
+    try:
+        return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+    except UnidentifiedImageError:
+        if not _is_heif(source):
+            raise
+        if not _add_heif():
+            raise OSError("it is HEIC or AVIF: pip install 'evenplace[heic]' reads it") from None
+        return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+
+
+def _is_heif(source: str | Path | bytes) -> bool:
+    """Whether a file is of HEIC's family, by its first bytes."""
+    if not isinstance(source, bytes):
+        with Path(source).open("rb") as file:
+            source = file.read(12)
+    return source[4:8] == b"ftyp"
+
+
+@cache
+def _add_heif() -> bool:
+    """Teach Pillow HEIC, where the package for it is there."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    if hasattr(pillow_heif, "register_avif_opener"):
+        pillow_heif.register_avif_opener()
+    return True
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.choose import keep_box, keep_cities, leave_strays
+from evenplace.photos.columns import USUAL
 from evenplace.photos.gather import keep_zone
 from evenplace.photos.layouts import (
     exif,
@@ -51,6 +52,7 @@ LAYOUTS: dict[str, Layout] = {  # in the order they are tried
 
 def read_photos(
     path: str | Path,
+    /,
     layout: str | None = None,
     pattern: str | None = None,
     *,
@@ -62,16 +64,18 @@ def read_photos(
 
     `layout` is one of LAYOUTS, found by looking when not named; `pattern` is a shell pattern for
     file names; `zone=` keeps one UTM zone, `city=` one city or several, `bbox=` west, south, east
-    and north in degrees.  Each layout's module says what else it understands; settings that are
+    and north in degrees.  A table's own names of columns are told as `latitude="gps_lat"`,
+    `path="image_name"`.  Each layout's module says what else it understands; settings that are
     None are left to it.  Nothing is dropped in silence: see `Photos.skipped`, which also names a
     few photos far from all others; ask for their city, or city="all", to keep them.
     """
     where = Path(path)
     check_exists(where)
-    name = layout or find_layout(where)
+    given = {key: value for key, value in settings.items() if value is not None}
+    named = USUAL.keys() & given.keys() - {"zone"}  # columns: then it is a table
+    name = layout or ("table" if named else find_layout(where))
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
-    given = {key: value for key, value in settings.items() if value is not None}
     zone = given.get("zone")
     known = inspect.signature(LAYOUTS[name].read).parameters
     if "zone" not in known:
@@ -86,10 +90,10 @@ def read_photos(
     return keep_cities(photos, [city] if isinstance(city, str) else city)
 
 
-def read_rows(path: str | Path, layout: str | None = None) -> Photos:
+def read_rows(path: str | Path, layout: str | None = None, **columns: Any) -> Photos:
     """Photos for descriptors that others computed: every row, whether its file is here or not."""
-    name = layout or find_layout(Path(path))
-    return read_photos(path, name, city="all", files=False if name == "table" else None)
+    name = layout or ("table" if columns else find_layout(Path(path)))
+    return read_photos(path, name, city="all", files=False if name == "table" else None, **columns)
 
 
 def find_layout(path: Path) -> str:

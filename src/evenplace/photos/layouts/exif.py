@@ -9,6 +9,7 @@ from PIL import ExifTags, Image
 from evenplace.errors import UnplacedError
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres
+from evenplace.photos.pictures import open_image
 from evenplace.photos.scan import first_pictures, picture_paths
 from evenplace.photos.table import Photos
 
@@ -64,7 +65,7 @@ def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Pho
 def read_shot(path: str) -> Shot:
     """Read one photo's position, heading and time, or the reason why there is none."""
     try:
-        with Image.open(path) as image:
+        with open_image(path) as image:
             exif = image.getexif()
             gps, details = exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as cause:

@@ -1,9 +1,10 @@
 """A table of photos: CSV, TSV, Parquet or GeoJSON, with UTM metres or latitude and longitude.
 
 Columns are found by their usual names, or named: `read_photos("p.csv", east="x", north="y")`.
-A folder with an `index.csv` counts as that table.
+A folder with an `index.csv`, or with one table of its photos, counts as that table.
 """
 
+import csv
 import fnmatch
 import json
 import os
@@ -16,7 +17,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evenplace.errors import PhotoError, UnplacedError
+from evenplace.errors import PhotoError
+from evenplace.photos.columns import find_columns, say_columns
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.scan import check_exists
@@ -24,26 +26,52 @@ from evenplace.photos.table import Photos
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
-USUAL = {
-    "path": ("path", "file", "filename", "file_name", "image", "image_path", "photo", "name"),
-    "east": ("east", "easting", "utm_east", "utm_e", "utm_easting", "x"),
-    "north": ("north", "northing", "utm_north", "utm_n", "utm_northing", "y"),
-    "latitude": ("latitude", "lat", "gps_latitude"),
-    "longitude": ("longitude", "lon", "lng", "long", "gps_longitude"),
-    "heading": ("heading", "bearing", "compass", "compass_angle", "yaw", "ca", "northdeg",
-                "heading_to_landmark"),
-    "zone": ("zone", "utm_zone", "zone_number"),
-    "time": ("time", "timestamp", "captured_at", "date", "datetime"),
-}  # fmt: skip
+_ONE = (".csv", ".tsv")  # a single one beside photos is their table
 
 
 def recognises(path: Path) -> bool:
-    """Whether it is a table by its suffix, or a folder with an index.csv."""
-    return path.suffix.lower() in SUFFIXES if path.is_file() else (path / INDEX).is_file()
+    """Whether it is a table by its suffix, or a folder with one that says where its photos are."""
+    if path.is_file():
+        return path.suffix.lower() in SUFFIXES
+    try:
+        file = find_table(path)
+        return file.name == INDEX or "path" in find_columns(_names(file), {}, file)
+    except (PhotoError, OSError, UnicodeError):
+        return False
+
+
+def find_table(path: Path) -> Path:
+    """The table of a folder: its index.csv, or the only .csv or .tsv in it; a file is itself."""
+    if path.is_file() or (path / INDEX).is_file():
+        return path if path.is_file() else path / INDEX
+    check_exists(path)
+    tables = sorted(one for one in path.iterdir() if one.suffix.lower() in _ONE)
+    if len(tables) != 1:
+        told = ", ".join(one.name for one in tables[:5]) or "none"
+        raise PhotoError(f"{path} has no one table of its photos (found {told}); name the file")
+    return tables[0]
+
+
+def say_read(path: Path, told: dict[str, str]) -> str:
+    """Which columns of which table are read as what, in a line; empty where names are plain."""
+    file = find_table(path)
+    if file.suffix.lower() not in _ONE:
+        return ""
+    said = say_columns(find_columns(_names(file), told, file))
+    return f"{file}: {said}" if said else ""
+
+
+def _names(file: Path) -> list[str]:
+    """The names of the columns, from the first line alone."""
+    with file.open("rb") as opened:
+        first = opened.readline(1 << 16)
+    line = first.decode("utf-8-sig", "replace").strip("\r\n")
+    return next(csv.reader([line], delimiter=_delimiter(file)), [])
 
 
 def read(
     path: Path,
+    /,
     pattern: str | None = None,
     zone: int | None = None,
     *,
@@ -56,11 +84,12 @@ def read(
     reason, when its file is not there or its position is none.  files: False where nobody will
     open them, as with descriptors that others computed; paths then stay as the table has them.
     """
-    file = path / INDEX if path.is_dir() else path
-    check_exists(file)
+    file = find_table(path)
     table = load_table(file)
-    found = _find_columns(table.column_names, file, names)
+    found = find_columns(table.column_names, names, file)
     columns = _positions(table, found, zone)
+    if "latitude" in columns:
+        _refuse_swapped(columns["latitude"], columns["longitude"], found, file)
     if "heading" in found:
         columns["heading"] = numbers(table.column(found["heading"]))
     if "time" in found:
@@ -73,6 +102,19 @@ def read(
     for name in [one for one in table.column_names if one in others]:
         columns[name] = table.column(name).combine_chunks()
     return gather(columns, reasons=reasons, zone=zone, where=file)
+
+
+def _refuse_swapped(
+    latitude: NDArray[np.float64], longitude: NDArray[np.float64], found: dict[str, str], file: Path
+) -> None:
+    """Recognise latitude and longitude in each other's place: no latitude is beyond 90."""
+    beyond = np.abs(latitude) > 90
+    if beyond.any() and beyond.mean() > 0.5 and not (np.abs(longitude) > 90).any():
+        raise PhotoError(
+            f"{file} has latitude and longitude swapped ({found['latitude']} reaches "
+            f"{np.nanmax(np.abs(latitude)):g}); read it so: --column "
+            f"latitude={found['longitude']} --column longitude={found['latitude']}"
+        )
 
 
 def load_table(file: Path, text: tuple[str, ...] = ()) -> pa.Table:
@@ -137,7 +179,7 @@ def times(column: pa.ChunkedArray) -> pa.Array:
 
 def _number(value: object) -> float:
     try:
-        return float(value)  # type: ignore[arg-type]
+        return float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return float("nan")
 
@@ -149,31 +191,6 @@ def _geojson(file: Path) -> pa.Table:
         lon, lat = (feature.get("geometry") or {}).get("coordinates", (None, None))[:2]
         rows.append({**(feature.get("properties") or {}), "longitude": lon, "latitude": lat})
     return pa.Table.from_pylist(rows)
-
-
-def _find_columns(present: list[str], file: Path, names: dict[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    lower = {name.lower().strip(): name for name in present}
-    for wanted, usual in USUAL.items():
-        if wanted in names:
-            if names[wanted] not in present:
-                raise PhotoError(
-                    f"{file} has no column {names[wanted]!r} for {wanted}; "
-                    f"it has {', '.join(present)}"
-                )
-            found[wanted] = names[wanted]
-        elif match := next((lower[one] for one in usual if one in lower), None):
-            found[wanted] = match
-    if unknown := set(names) - set(USUAL):
-        raise PhotoError(
-            f"{sorted(unknown)[0]!r} is nothing a table is asked for; name {', '.join(USUAL)}"
-        )
-    if not ({"east", "north"} <= set(found) or {"latitude", "longitude"} <= set(found)):
-        raise UnplacedError(
-            f"{file} has no positions (columns: {', '.join(present)}); "
-            "name them with east= and north=, or latitude= and longitude="
-        )
-    return found
 
 
 def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict[str, Any]:

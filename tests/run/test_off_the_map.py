@@ -1,0 +1,50 @@
+"""A run is asked with what is nowhere on its map, and keeps silent."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from evenplace.city import draw_city
+from evenplace.photos import read_photos
+from evenplace.run.run import Run
+
+EACH = 60
+
+
+def draw_nothing(folder: Path) -> None:
+    """Noise, blank pictures and pages of text."""
+    folder.mkdir()
+    dice = np.random.default_rng(0)
+    for number in range(EACH):
+        noise = dice.integers(0, 255, (240, 320, 3)).astype(np.uint8)
+        Image.fromarray(noise).save(folder / f"noise{number:03d}.jpg")
+        colour = tuple(dice.integers(0, 255, 3).tolist())
+        Image.new("RGB", (320, 240), colour).save(folder / f"blank{number:03d}.jpg")
+        page = Image.new("RGB", (320, 240), "white")
+        words = "\n".join("".join(dice.choice(list("abc defgh"), 40)) for _ in range(14))
+        ImageDraw.Draw(page).text((8, 8), words, fill="black")
+        page.save(folder / f"text{number:03d}.jpg")
+
+
+@pytest.mark.slow
+def test_photos_of_nowhere_are_not_answered(tmp_path: Path) -> None:
+    draw_city(tmp_path / "town", photos=400, queries=40, seed=3)
+    draw_city(tmp_path / "other", photos=120, queries=4, seed=8)
+    draw_nothing(tmp_path / "nothing")
+    run = Run(tmp_path / "run")
+    database = read_photos(tmp_path / "town/database")
+    run.train(database)
+    run.index(database)
+    nowhere = sorted((tmp_path / "nothing").iterdir()) + sorted(
+        (tmp_path / "other/database").glob("*.jpg")
+    )
+    engine = run.search(min_precision=0.9)
+    assert engine.describer is not None
+    found = engine.describer.describe([str(path) for path in nowhere])
+    answered = [not one.abstains for one in engine.answers(found.descriptors, 1)]
+    assert len(answered) == 3 * EACH + 120
+    assert sum(answered) <= 0.01 * len(answered)
+    at_home = engine.describer.describe(read_photos(tmp_path / "town/queries").paths)
+    assert sum(not one.abstains for one in engine.answers(at_home.descriptors, 1)) >= 5
