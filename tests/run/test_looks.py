@@ -168,6 +168,7 @@ def test_the_service_tells_what_matches_and_on_request_where(run: Path, photos: 
     np.testing.assert_allclose(shares[:, :2], shares[:, 2:], atol=0.02)  # it is the same picture
 
 
+@pytest.mark.slow
 def test_descriptors_that_come_with_photos_are_looked_at(
     photos: Path, tmp_path: Path, evenplace: Type
 ) -> None:

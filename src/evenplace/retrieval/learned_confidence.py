@@ -1,7 +1,7 @@
 """How sure an answer is, by several witnesses at once, weighed as held-out photos taught.
 
     evidence   log odds of the answer's surroundings, by the score after the second look
-    matches    log(1 + inliers) of the answer
+    matches    what the answer's inliers are worth (`verification.worth`)
     lead       by how much that is more than the best of what says something else
     likeness   cosine of the descriptors
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import Same, Spots, evidence, inliers
+from evenplace.retrieval.verification import worth
 
 Doubles = NDArray[np.float64]
 WITNESSES = ("evidence", "matches", "lead", "likeness")
@@ -36,8 +37,8 @@ def witnesses(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> Doubles
     return np.array(
         [
             evidence(pool, ranking, spots, same),
-            np.log1p(matches),
-            np.log1p(matches) - np.log1p(elsewhere),
+            worth(matches),
+            worth(matches) - worth(elsewhere),
             pool.cosines[ranking.order[0]],
         ]
     )

@@ -1,6 +1,6 @@
 """A second look: the best candidates ranked again by what matches in the pictures.
 
-    d' = scale · d / spread - inliers · log(1 + n)
+    d' = scale · d / spread - inliers · log(1 + max(0, n - 10))
 
 where d is the rule's distance, spread its deviation among the candidates looked at, so that one
 pair of weights fits rules of any unit, and n the points that a robust fit keeps.  The weights are
@@ -30,7 +30,7 @@ from evenplace.retrieval.local_features import (
     features_of,
 )
 from evenplace.retrieval.packed_features import Packing
-from evenplace.retrieval.verification import Match, verify
+from evenplace.retrieval.verification import Match, verify, worth
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,8 +41,8 @@ Picture = str | bytes | Image.Image | Features
 COUNT = 20
 _FIRST = 5  # candidates before it is asked whether they settle it
 _HELD = 1024  # photos whose features are held in memory where the index keeps none
-_LOST, _ENOUGH = 0.01, 20  # settled: of at least so many that stop, so few lose a right answer
-_LEAST, _MOST = 8, 200  # inliers that may settle it
+_LOST, _ENOUGH = 0.005, 20  # settled: of at least so many that stop, so few lose a right answer
+_LEAST, _MOST = 15, 200  # inliers that may settle it
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LookWeights:
         spread = float(np.std(ranking.distances[: len(inliers)], dtype=np.float64))
         unit = self.scale / spread if spread > 0 else 0.0
         away = unit * (ranking.distances - ranking.distances[0])
-        distances = (away - self.inliers * np.log1p(np.nan_to_num(seen))).astype(np.float32)
+        distances = (away - self.inliers * worth(np.nan_to_num(seen))).astype(np.float32)
         order = np.argsort(distances, kind="stable")
         return Ranking(ranking.order[order], distances[order], seen[order])
 
@@ -224,7 +224,7 @@ def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookW
 
 
 def _settled(asked: Sequence[Looked], weights: LookWeights) -> int:
-    """The least inliers at which stopping loses a right answer once in 100 times; 0 for none.
+    """The least inliers at which stopping loses a right answer once in 200 times; 0 for none.
 
     Looking on could only correct an answer: whether it is right does not matter here.
     """
@@ -264,13 +264,13 @@ def _stages(one: Looked, weights: LookWeights) -> _Stages | None:
 
 
 def _flat(asked: Sequence[Looked]) -> tuple["Tensor", "Tensor", "Tensor", "Tensor"]:
-    """Distances in their spreads, log(1 + inliers), which are right, and whose.  (T,) each."""
+    """Distances in their spreads, what inliers are worth, which are right, whose.  (T,) each."""
     import torch
 
     of = np.repeat(np.arange(len(asked)), [len(one.right) for one in asked])
     distances = np.concatenate(
         [one.distances / (np.std(one.distances, dtype=np.float64) or 1.0) for one in asked]
     )
-    gained = np.log1p(np.concatenate([one.inliers for one in asked]).astype(np.float64))
+    gained = worth(np.concatenate([one.inliers for one in asked]))
     right = np.concatenate([one.right for one in asked])
     return tuple(torch.from_numpy(part) for part in (distances, gained, right, of))  # type: ignore[return-value]

@@ -10,7 +10,7 @@ homography asks more than a fundamental matrix, and takes half its time.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.retrieval.local_features import Features
@@ -22,6 +22,7 @@ RATIO = 0.95  # a match is so much nearer than the query point's next best
 VERIFIED, REFUTED = 30, 12  # inliers from which two photos show one thing; up to which nothing
 _PIXELS = 480.0  # of the longer side while fitting: OpenCV's fits expect pixels
 _OFF = 7.0  # pixels that a match may lie from where the fit puts it
+_CHANCE = 10.0  # inliers
 _LEAST = 8  # matches: fewer are explained by anything
 _DRAWS, _SURE = 500, 0.995
 _STRETCH = 10.0  # a plane seen more aslant than that is no view of it
@@ -40,6 +41,14 @@ class Match:
     @property
     def inliers(self) -> int:
         return len(self.query)
+
+
+def worth(inliers: ArrayLike) -> NDArray[np.float64]:
+    """What so many inliers say: log(1 + those beyond chance).  (N,) -> (N,).
+
+    Pictures that share nothing have up to ten: whether eight or none, it means the same.
+    """
+    return np.log1p(np.maximum(np.asarray(inliers, np.float64) - _CHANCE, 0))
 
 
 def verify(query: Features, candidate: Features, fit: str = "homography") -> Match:
