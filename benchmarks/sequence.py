@@ -5,9 +5,9 @@
 
 town: RUN is of the town that `evenplace city` draws with seed 0; the walks go along its streets
 on another day, a frame every 6 m.  Photographs: the database is indexed with ImageNet weights of
-the recommended network, thinned to every so many-th photo so that it has gaps; queries are a
-drive in the order of their names.  Of Cambridge, every second location is asked, one heading, in
-a walk from each location to the nearest not yet visited.  Right is within 25 m.
+the recommended network; queries are a drive in the order of their names, a second a frame.  Of
+Cambridge every second location is asked, one heading; these and Halensee's, whose names are in no
+order, are a walk from each location to the nearest not yet visited.  Right is within 25 m.
 """
 
 import argparse
@@ -27,12 +27,13 @@ from evenplace.city.render import Renderer
 from evenplace.city.survey import ORIGIN, Shot
 from evenplace.evaluation.uncertainty import pair
 from evenplace.photos import Photos, read_photos
+from evenplace.places import Places
 from evenplace.places.tiers import TIERS
 from evenplace.run.located import Located
 from evenplace.run.run import Run
 from evenplace.run.walks import CANDIDATES, follow
 
-RADIUS, STEP, SPEED = 25.0, 6.0, 15.0
+RADIUS, STEP = 25.0, 6.0
 Bools = NDArray[np.bool_]
 
 
@@ -41,7 +42,7 @@ def main() -> None:
     parser.add_argument("set", choices=["town", "stlucia", "kudamm", "halensee", "cambridge"])
     parser.add_argument("--run", type=Path)
     parser.add_argument("--data", type=Path, default=os.environ.get("EVENPLACE_DATA"))
-    parser.add_argument("--keep", type=int, default=1, help="every so many-th database photo")
+    parser.add_argument("--speed", type=float, default=15.0, help="metres a second at most")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if asked.set == "town":
@@ -49,18 +50,18 @@ def main() -> None:
         else:
             run, walks = Run(Path(folder) / "run"), []
             database, walk = photographs(asked.data, asked.set)
-            run.index_method(database[:: asked.keep], "dapr-m", "imagenet")
+            run.index_method(database, "dapr-m", "imagenet")
             walks = [walk]
-        report(asked.set, run, walks)
+        report(asked.set, run, walks, asked.speed)
 
 
-def report(name: str, run: Run, walks: list[Photos]) -> None:
+def report(name: str, run: Run, walks: list[Photos], speed: float) -> None:
     alone, heard, asked = [], [], []
     for walk in walks:
         lines = [one for block in run.locate_many(walk.paths, CANDIDATES) for one in block]
         clock = [replace(one, taken="", second=float(at)) for at, one in enumerate(lines)]
         alone.append(right(lines, walk))
-        heard.append(right(follow(clock, SPEED)[0], walk))
+        heard.append(right(follow(clock, speed)[0], walk))
         asked.append(walk)
     before, after = np.concatenate(alone), np.concatenate(heard)
     places = run.search().index.places
@@ -81,10 +82,9 @@ def right(lines: list[Located], walk: Photos) -> Bools:
     return found
 
 
-def _tiers(places: object, walk: Photos) -> NDArray[np.int64]:
-    labels = places.locate(walk)  # type: ignore[attr-defined]
-    known = places.tiers  # type: ignore[attr-defined]
-    return np.where(labels >= 0, known[labels], -1).astype(np.int64)
+def _tiers(places: Places, walk: Photos) -> NDArray[np.int64]:
+    labels = places.locate(walk)
+    return np.where(labels >= 0, places.tiers[labels], -1).astype(np.int64)
 
 
 def town_walks(folder: Path, run: Path) -> list[Photos]:
@@ -112,6 +112,8 @@ def town_walks(folder: Path, run: Path) -> list[Photos]:
 def photographs(data: Path, name: str) -> tuple[Photos, Photos]:
     if name != "cambridge":
         queries = read_photos(data / name / "queries", city="all")
+        if name == "halensee":
+            queries = queries[nearest_walk(queries.positions)]
         return read_photos(data / name / "database", city="all"), queries
     photos = read_photos(data / name, city="all")
     single = photos[photos.table.column("duplicate_of").is_null().to_numpy()]
