@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RADIUS = 25.0
 STRENGTH = 4.0  # held-out photos that the curve is worth against a place's own
+STREET = 0.5  # chance that a gap is a street at all
 SIDES = ("north", "east", "south", "west")
 
 
@@ -92,6 +93,7 @@ def find_wanted(
         expected = curve(have)
         own = (good + STRENGTH * expected) / (trials + STRENGTH)
         leave = (1 - own) / np.maximum(1 - expected, 1e-6)
+    leave[len(places) :] *= STREET
     added, gain = _give_out(curve, have, leave, most)
     order = np.lexsort((np.arange(len(spots)), -gain))
     return [
