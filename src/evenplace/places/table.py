@@ -263,7 +263,8 @@ class Places:
     def read(cls, path: str | Path) -> Self:
         """Read what `write` wrote."""
         try:
-            table = pq.read_table(path)
+            with pq.ParquetFile(path) as file:  # read_table loads Arrow's data sets, and pandas
+                table = file.read()
             about = json.loads((table.schema.metadata or {})[METADATA])
         except FileNotFoundError as cause:
             raise PlaceError(f"{path} does not exist; check the path") from cause
