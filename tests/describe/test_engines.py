@@ -142,6 +142,26 @@ def test_a_machine_with_a_gpu_asks_torch(folder: Path, monkeypatch: pytest.Monke
     assert "onnxruntime" in Describer(folder / "model.safetensors", device="cpu").chosen
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_a_compiled_network_gives_the_same_descriptors(folder: Path, paths: list[str]) -> None:
+    weights = folder / "model.safetensors"
+    plain = Describer(weights, engine="torch", batch=5).describe(paths)
+    compiled = Describer(weights, engine="torch-compile", batch=5)
+    assert compiled.chosen == "describing with compiled torch on cpu in float32, 5 photos at a time"
+    found = compiled.describe(paths)
+    np.testing.assert_allclose(found.descriptors, plain.descriptors, atol=CLOSE)
+    assert found.skipped == plain.skipped
+
+
+def test_convolutions_are_laid_out_channels_last(folder: Path) -> None:
+    network = Describer(folder / "model.safetensors", engine="torch").network
+    assert network is not None
+    wide = [weights for weights in network.backbone.parameters() if weights.dim() == 4]
+    assert wide
+    assert all(one.is_contiguous(memory_format=torch.channels_last) for one in wide)
+
+
 def test_cores_are_shared_by_the_processes_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

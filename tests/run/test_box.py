@@ -13,7 +13,9 @@ import pytest
 
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
+from evenplace.run.indexing import open_in_turn
 from evenplace.run.run import Run
+from evenplace.training.distributed import Ranks
 from tests.drawn import draw_photos
 from tests.run.boxes import ask, draw_run, free_port, serving
 
@@ -134,6 +136,36 @@ def test_a_second_look_stays_with_the_run(run: Run, tmp_path: Path) -> None:
     assert box.recipe.search.verify == 0
     assert box.search().look is None
     assert box.calibration() is not None
+
+
+def test_evaluate_and_index_export_where_as_many_photos_come(
+    run: Run, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Run(shutil.copytree(run.folder, tmp_path / "run"))
+    kept = mine.folder / "model.onnx"
+    queries = read_photos(town / "queries")
+    kept.unlink()
+    mine.evaluate(queries)
+    assert not kept.exists(), "six photos do not pay for it"
+    monkeypatch.setattr("evenplace.describe.engines._PAYS", 6)
+    mine.evaluate(queries)
+    assert kept.exists()
+
+
+def test_only_the_first_process_exports(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Run(shutil.copytree(run.folder, tmp_path / "run"), device="cpu")
+    kept = mine.folder / "model.onnx"
+    written = kept.read_bytes()
+    kept.unlink()
+    monkeypatch.setattr(Ranks, "lead", lambda self, work: work(print) if self.first else None)
+    second = open_in_turn(mine.files, Ranks(rank=1, count=2), 5000)
+    assert "torch on cpu" in second.chosen, "nobody has exported it, and it does not either"
+    assert not kept.exists()
+    kept.write_bytes(written)
+    second = open_in_turn(mine.files, Ranks(rank=1, count=2), 5000)
+    assert "onnxruntime" in second.chosen
 
 
 def test_a_folder_of_somebody_else_is_left_alone(run: Run, tmp_path: Path) -> None:

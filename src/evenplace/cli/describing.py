@@ -8,7 +8,8 @@ from evenplace.cli.console import errors
 
 Device = Annotated[str, typer.Option("--device", help="auto, cuda, mps or cpu")]
 Engine = Annotated[
-    str, typer.Option("--engine", help="what runs the network: auto, onnxruntime or torch")
+    str,
+    typer.Option("--engine", help="runs the network: auto, onnxruntime, torch or torch-compile"),
 ]
 Precision = Annotated[str, typer.Option("--precision", help="auto, float32, bfloat16 or float16")]
 BatchSize = Annotated[

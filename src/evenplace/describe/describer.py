@@ -53,12 +53,12 @@ class Describer:
 
     network: in memory, a run's model.safetensors, or an exported .onnx.  ranked_by: a second
     one, which sees the same photos; each is decoded once, at the larger input size.
-    device: auto, cuda, mps or cpu.  engine: auto, onnxruntime or torch.  precision: auto,
-    float32, bfloat16 or float16.  batch: photos at a time; what suits the device unless told.  A
-    network whose descriptors depend on their batch gets its own number, in the order of the
-    photos.  expected: photos that are coming, which decides whether exporting a network for
-    onnxruntime pays; None where they come one by one, for as long as it runs.  local: number of
-    this process on its machine, for its own GPU.  tell: hears what was chosen, in a sentence.
+    device: auto, cuda, mps or cpu.  engine: auto, onnxruntime, torch or torch-compile.
+    precision: auto, float32, bfloat16 or float16.  batch: photos at a time; what suits the device
+    unless told.  A network whose descriptors depend on their batch gets its own number, in the
+    order of the photos.  expected: photos that are coming, which decides whether exporting a
+    network for onnxruntime pays; None where they come one by one, for as long as it runs.  local:
+    number of this process on its machine, for its own GPU.  tell: hears what was chosen.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from evenplace.networks.fingerprint import fingerprint_of
 if TYPE_CHECKING:
     from evenplace.networks.network import PlaceNetwork
 
-ENGINES = ("auto", "onnxruntime", "torch")
+ENGINES = ("auto", "onnxruntime", "torch", "torch-compile")
 Tell = Callable[[str], None]  # hears what was chosen, in a sentence
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 _PAYS = 2000  # photos: 20 seconds of exporting against 15 ms a photo saved, and some patience
@@ -83,6 +83,11 @@ class Wanted:
             raise unknown_name("precision", self.precision, PRECISIONS)
 
     @property
+    def torch(self) -> bool:
+        """Whether torch was asked for, compiled or not."""
+        return self.engine.startswith("torch")
+
+    @property
     def alone(self) -> bool:
         return self.expected is None or self.expected < 2
 
@@ -96,13 +101,13 @@ def start_engine(network: "PlaceNetwork | Path", wanted: Wanted) -> Engine:
     """Run a network: one in memory, a run's .safetensors, or an exported .onnx."""
     refused = _refused(network, wanted)
     if isinstance(network, Path) and network.suffix == ".onnx":
-        if wanted.engine == "torch" or refused:
+        if wanted.torch or refused:
             why = f"onnxruntime {refused}" if refused else "it is for onnxruntime"
             raise SettingError(f"{network} is an exported network, and {why}; use the run itself")
         return OnnxEngine(network, alone=wanted.alone)
     if wanted.engine == "onnxruntime" and refused:
         raise SettingError(f"onnxruntime {refused}; use the engine torch")
-    if isinstance(network, Path) and wanted.engine != "torch" and not refused:
+    if isinstance(network, Path) and not wanted.torch and not refused:
         exported = _exported(network, wanted)
         if exported is not None:
             return exported
@@ -112,7 +117,8 @@ def start_engine(network: "PlaceNetwork | Path", wanted: Wanted) -> Engine:
         from evenplace.networks.checkpoints import load_checkpoint
 
         network = load_checkpoint(network).network
-    return TorchEngine(network, wanted.device, wanted.precision, wanted.local)
+    compiled = wanted.engine == "torch-compile"
+    return TorchEngine(network, wanted.device, wanted.precision, wanted.local, compiled)
 
 
 def _refused(network: "PlaceNetwork | Path", wanted: Wanted) -> str:

@@ -18,20 +18,30 @@ _BATCH = {"cpu": 8, "mps": 32, "cuda": 64}
 
 
 class TorchEngine:
-    """A network on a device, in the precision that suits it; see `engines.Engine`."""
+    """A network on a device, in the precision that suits it; see `engines.Engine`.
+
+    compiled: by `torch.compile`, which takes a minute and a C++ compiler, once for each size of
+    batch.
+    """
 
     parallel = 1  # torch spreads one batch over the cores by itself
 
     def __init__(
-        self, network: PlaceNetwork, device: str = "auto", precision: str = "auto", local: int = 0
+        self,
+        network: PlaceNetwork,
+        device: str = "auto",
+        precision: str = "auto",
+        local: int = 0,
+        compiled: bool = False,
     ) -> None:
         self.device = choose_device(device, local)
         self.precision = choose_precision(precision, self.device)
-        self.network = network.to(self.device)
+        self.network = network.to(self.device).eval()
+        self._describe = torch.compile(self.network) if compiled else self.network
         self.dim, self.image_size, self.together = network.dim, network.image_size, network.batch
         self.batch = _BATCH[self.device.type]
         named = str(self.precision).removeprefix("torch.")
-        self.chosen = f"torch on {self.device} in {named}"
+        self.chosen = f"{'compiled ' if compiled else ''}torch on {self.device} in {named}"
 
     @property
     def parameters(self) -> int:
@@ -47,5 +57,5 @@ class TorchEngine:
             photos = photos.pin_memory()  # so that the copy need not be waited for
         photos = photos.to(self.device, non_blocking=True)
         with torch.inference_mode(), lower_precision(self.device, self.precision):
-            found: NDArray[np.float32] = self.network.eval()(photos).float().cpu().numpy()
+            found: NDArray[np.float32] = self._describe(photos).float().cpu().numpy()
         return found

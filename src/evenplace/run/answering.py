@@ -12,15 +12,18 @@ from evenplace.run.learned_look import LearnedLook
 from evenplace.run.store import open_store
 
 
-def open_search(run: RunFolder, radius: float, heading: float | None, **changes: Any) -> Search:
+def open_search(
+    run: RunFolder, radius: float, heading: float | None, expected: int = 1, **changes: Any
+) -> Search:
     """Open a run with its recipe's search settings, some of them changed.
 
     radius, heading: what makes an answer right, for its confidence to be that probability.
+    expected: photos that will be asked.
     """
     settings = search_settings(run, radius, heading, changes)
     if run.second:
         settings.setdefault("ranked_by", open_index(run / "ranking"))
-    describer = run.open_describer() if run.describes else None
+    describer = run.open_describer(expected=expected) if run.describes else None
     index = open_index(run / "index")
     store = open_store(run, settings.get("ranked_by", index))
     if settings["look"] is not None:

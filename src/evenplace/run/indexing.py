@@ -31,7 +31,7 @@ from evenplace.run.checksums import sealing
 from evenplace.run.folder import NO_NETWORK, RunFolder
 from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached, holds_trunk
-from evenplace.training.distributed import join_ranks
+from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
 from evenplace.training.partition import spec_of
 from evenplace.training.progress import claim_foreign
@@ -62,7 +62,7 @@ def index_database(
         cache_folder = _own_cache(run, database)
     described: Described | Parts
     if paired or cache_folder is None:
-        described = run.open_describer(local=ranks.local, expected=len(database)).parts(
+        described = open_in_turn(run, ranks, len(database)).parts(
             database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
             progress=progress,
         )  # fmt: skip
@@ -74,6 +74,13 @@ def index_database(
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()
     return open_index(run / "index")
+
+
+def open_in_turn(run: RunFolder, ranks: Ranks, photos: int) -> Describer:
+    """The first process exports the network, where that pays; the others find what it made."""
+    opened: list[Describer] = []
+    ranks.lead(lambda _: opened.append(run.open_describer(local=ranks.local, expected=photos)))
+    return opened[0] if opened else run.open_describer(local=ranks.local, expected=min(photos, 2))
 
 
 def _own_cache(run: RunFolder, database: Photos) -> Path | None:

@@ -231,13 +231,19 @@ class Run:
         return export_box(self.files, Path(folder), tell)
 
     def search(
-        self, *, radius: float = 25.0, heading: float | None = None, **changes: Any
+        self,
+        *,
+        radius: float = 25.0,
+        heading: float | None = None,
+        expected: int = 1,
+        **changes: Any,
     ) -> Search:
         """The engine behind `locate` and `evaluate`, some of its settings changed.
 
         radius, heading: what makes an answer right, for its confidence to be that probability.
+        expected: photos it will be asked with, which decides what describes them.
         """
-        return open_search(self.files, radius, heading, **changes)
+        return open_search(self.files, radius, heading, expected, **changes)
 
     def calibration(
         self, radius: float = 25.0, heading: float | None = None, **changes: Any
@@ -295,7 +301,9 @@ class Run:
         frames.  done: names that need no answer any more.
         """
         asked = photos if isinstance(photos, Asked) else find_asked(photos)
-        engine = self.search(min_precision=min_precision, insist=insist, verify=verify)
+        engine = self.search(
+            min_precision=min_precision, insist=insist, verify=verify, expected=len(asked.paths)
+        )
         if engine.describer is None:
             self.files.open_describer()  # says what the run needs
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
@@ -325,7 +333,7 @@ class Run:
         They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
         the queries, (Q, D), where others computed them; no file is opened then.
         """
-        engine = self.search(radius=radius, heading=heading, **changes)
+        engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
         if descriptors is not None:
             truth, asked = Truth(radius, heading, frames), np.asarray(descriptors, np.float32)
             found = score(engine, queries, asked, truth, name=self.recipe.name)
