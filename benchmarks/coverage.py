@@ -4,7 +4,7 @@
 
 RUN is of the town that `evenplace city TOWN` draws with seed 0.  A database of `keep` of its
 photos is indexed; then `most` photos are taken where the list says, or at random photographed
-places, on the survey's days, and added.  Printed: R@1 of the town's queries, and the gain of the
+places, as the town's survey takes them, and added.  Printed: R@1 of the town's queries, and the gain of the
 advice over each draw with its paired interval.
 """
 
@@ -14,22 +14,20 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.city.camera import Camera
 from evenplace.city.light import survey_days
 from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.survey import ORIGIN, Shot
+from evenplace.city.survey import CELL, Shot, _aim, _standpoints
 from evenplace.evaluation import Scores
 from evenplace.evaluation.evaluate import compare_pairs
 from evenplace.photos import Photos, read_photos
-from evenplace.places.wanted import SIDES, Wanted, find_wanted
+from evenplace.places.wanted import find_wanted
 from evenplace.run.held_out import hold_out
 from evenplace.run.run import Run
 
-Visit = tuple[float, float, float]  # east, north, heading
+Spot = tuple[float, float]  # east, north
 
 
 def main() -> None:
@@ -52,13 +50,16 @@ def main() -> None:
         engine = thin.search()
         index = engine.index
         wanted = find_wanted(index.photos, index.places, asked.most, hold_out(engine))
-        advised = photographed(folder, "advised", advice(wanted))
+        advised = photographed(
+            folder, "advised", [(one.east, one.north) for one in wanted for _ in range(one.photos)]
+        )
         after = grown(folder, "advised", advised, queries)
         told = compare_pairs(after.predictions, before.predictions)
         print(f"{asked.keep} photos: {before.recall[1]:.1f}")
         print(f"{asked.most} more as advised: {after.recall[1]:.1f}, {told}")
         for seed in range(asked.seeds):
-            spots = at_random(index.places.centres, asked.most, seed)
+            rows = np.random.default_rng(seed).integers(len(index.places), size=asked.most)
+            spots = [(float(e), float(n)) for e, n in index.places.centres[rows]]
             other = grown(
                 folder, f"random{seed}", photographed(folder, f"random{seed}", spots), queries
             )
@@ -66,38 +67,18 @@ def main() -> None:
             print(f"  at random ({seed}): {other.recall[1]:.1f}; advice against it {told}")
 
 
-def advice(wanted: list[Wanted]) -> list[Visit]:
-    """What the list says, looking first where nobody looked."""
-    visits = []
-    for one in wanted:
-        sides = [*one.sides, *SIDES]
-        visits += [(one.east, one.north, 90.0 * SIDES.index(sides[n % len(sides)]))
-                   for n in range(one.photos)]  # fmt: skip
-    return visits
-
-
-def at_random(centres: NDArray[np.float64], most: int, seed: int) -> list[Visit]:
-    dice = np.random.default_rng(seed)
-    rows = dice.integers(len(centres), size=most)
-    return [(*centres[row], 90.0 * int(dice.integers(4))) for row in rows]
-
-
-def photographed(folder: Path, name: str, visits: list[Visit]) -> Path:
-    """Go to the street nearest to each spot and take the photo."""
-    streets, renderer, days = plan_town(0).streets, Renderer(0, 224), survey_days()
+def photographed(folder: Path, name: str, spots: list[Spot]) -> Path:
+    """Go to the surveyed cell nearest to each spot and take a photo there as the survey does."""
+    town, renderer, days = plan_town(0), Renderer(0, 224), survey_days()
+    dice = np.random.default_rng(7)
+    stands = _standpoints(town, dice)
+    cells = np.array(list(stands.cells))
     out = folder / name / "photos"
     out.mkdir(parents=True)
-    for number, (east, north, heading) in enumerate(visits):
-        spot = np.array([east, north]) - ORIGIN
-        near = [
-            s.start + np.clip((spot - s.start) @ s.along, 4, s.length - 4) * s.along
-            for s in streets
-        ]
-        stand = min(near, key=lambda at: float(np.linalg.norm(at - spot)))
-        camera = Camera(
-            round(float(stand[0]), 2), round(float(stand[1]), 2), heading, 1.9, 75.0, 10.0
-        )
-        shot = Shot(camera, days[number % len(days)], f"{name}n{number:06d}")
+    for number, spot in enumerate(spots):
+        away = np.linalg.norm((cells + 0.5) * CELL - spot, axis=1)
+        camera = _aim(dice, stands, tuple(cells[int(away.argmin())].tolist()))
+        shot = Shot(camera, days[int(dice.integers(len(days)))], f"{name}n{number:06d}")
         renderer.take(shot.camera, shot.day).save(out / photo_name(shot), quality=85)
     return out
 

@@ -253,11 +253,16 @@ def test_queries_without_positions_are_judged_as_far_as_that_goes(here: Path) ->
 
 
 def test_a_walk_hears_its_neighbours(here: Path) -> None:
+    typed("locate run trip --out alone.csv")
     said = typed("locate run trip --sequence --order name --speed 20 --out a.csv")
     assert "the walk gives" in said
     rows = rows_of("a.csv")
     assert len(rows) == 12
-    assert {row["calibrated"] for row in rows} == {"False"}
+    alone = {row["photo"]: row for row in rows_of("alone.csv")}
+    kept = [row for row in rows if row["match"] == alone[row["photo"]]["match"]]
+    assert kept
+    assert all(row["confidence"] == alone[row["photo"]]["confidence"] for row in kept)
+    assert all(row["calibrated"] == "False" for row in rows if row not in kept)
     assert "match_5" in rows[0]
     assert "match_6" not in rows[0]
     assert "no time in their EXIF" in typed("locate run trip --sequence --order time", code=2)

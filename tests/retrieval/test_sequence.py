@@ -88,9 +88,12 @@ def test_a_clock_that_jumps_is_told_and_names_are_another_order() -> None:
             follow(walk, **words)
 
 
-def test_least_is_asked_of_what_the_walk_makes_of_it() -> None:
-    walk = [line(at, [(10.0 * at, 0.9), (500.0, 0.5)], 0.6) for at in range(3)]
-    sure, _ = follow(walk, speed=10, least=0.7)
-    assert all(one.answered for one in sure)
-    unsure, _ = follow(walk[:1], speed=10, least=0.7)
-    assert "0.70 is asked" in unsure[0].reason
+def test_where_a_precision_is_asked_for_only_what_the_walk_confirms_is_given() -> None:
+    walk = [line(at, [(10.0 * at, 0.9)], 0.9) for at in range(5)]
+    walk[2] = line(2, [(900.0, 0.8), (20.0, 0.79)], 0.4)
+    walk[4] = line(4, [(40.0, 0.9)], 0.6)
+    found, _ = follow(walk, speed=10, least=0.7)
+    assert [one.answered for one in found] == [True, True, False, True, False]
+    assert "its walk has it elsewhere" in found[2].reason
+    assert found[4].reason == "0.60 sure, 0.70 asked"
+    assert found[0].calibrated
