@@ -4,8 +4,8 @@
 
 RUN is of the town that `evenplace city TOWN` draws with seed 0.  A database of `keep` of its
 photos is indexed; then `most` photos are taken where the list says, or at random photographed
-places, as the town's survey takes them, and added.  Printed: R@1 of the town's queries, and the gain of the
-advice over each draw with its paired interval.
+places, as the town's survey takes them, and added.  Printed: R@1 of the town's queries, and the
+gain of the advice over each draw with its paired interval.
 """
 
 import argparse
