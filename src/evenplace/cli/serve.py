@@ -46,10 +46,6 @@ def serve(
     from evenplace.serve.server import serve as serve_run
     from evenplace.serve.settings import Batching, Limits, Settings, read_token
 
-    # Whoever serves for long has the network exported once, and hears what was chosen.
-    opened = Run.open(run, **describing(device, engine, precision, batch))
-    if opened.files.describes:
-        opened.files.open_describer(expected=None)
     settings = Settings(
         run,
         host=host,
@@ -69,4 +65,8 @@ def serve(
         engine=engine,
         precision=precision,
     )
+    # Whoever serves for long has the network exported once, and hears what was chosen.
+    opened = Run.open(run, **describing(device, engine, precision, batch))
+    if opened.files.describes:
+        opened.files.open_describer(expected=None)
     serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))

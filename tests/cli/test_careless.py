@@ -1,0 +1,126 @@
+"""Fifty careless commands: a sentence each, with what was wrong and what to do, and code 2."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.documents.typist import in_this_process
+from tests.drawn import draw_split
+from tests.serve.conftest import make_run
+
+CARELESS = {
+    # photos that are not there, or are no photos
+    "photos check nowhere": "nowhere does not exist; check the path",
+    "photos check empty": "empty holds no photos",
+    "photos check notes.txt": "none of the 1 names in notes.txt gives a position",
+    "photos check plain": "its EXIF has no GPS position",
+    "photos check town/database --layout sfxl": "did you mean 'sf-xl'",
+    "photos check town/database --bbox 1,2,3": "give west, south, east, north in degrees",
+    "photos check town/database --bbox here": "is not west,south,east,north",
+    "photos check town/database --zone 12": "it is in UTM zone 34, and zone 12 was asked for",
+    "photos check town/database --city Atlantis": "Atlantis",
+    "train broken --run r": "1 place(s) to tell apart; use more photos",
+    "train plain --run r": "its EXIF has no GPS position",
+    # tables
+    "photos check odd.csv": "--column latitude=NAME",
+    "photos check odd.csv --column latitude": "is not NAME=COLUMN",
+    "photos check odd.csv --column latitude=lat": "has no column 'lat' for latitude",
+    "photos check odd.csv --column height=hoch": "'height' is nothing a table is asked for",
+    "photos check swapped.csv": "swapped",
+    "photos check nofiles.csv": "there is no such file beside",
+    "photos check nopath.csv": "--column path=NAME",
+    "train nopath.csv --run r": "path",
+    "photos check headless.csv": "has no positions",
+    "photos check hollow.csv": "hollow.csv",
+    # settings
+    "train town/database --run r --method dapr-x": "did you mean",
+    "train town/database --run r --set lr=nan": "lr",
+    "train town/database --run r --set epochs=-1": "epochs",
+    "train town/database --run r --set epoch=3": "did you mean 'epochs'",
+    "train town/database --run r --set epochs": "epochs",
+    "train town/database --run notes.txt": "notes.txt",
+    "audit town/database --cell 0": "cell",
+    "city here --photos 0": "photos",
+    # runs that are none, or cannot do what is asked
+    "index nowhere --database town/database": "train first: evenplace train",
+    "locate nowhere photo.jpg": "no run folder",
+    "locate run": "photos or --descriptor FILE",
+    "locate run nowhere.jpg": "nowhere.jpg does not exist",
+    "locate run notes.jpg": "is no picture that can be decoded",
+    "locate run hollow.jpg": "is empty (0 bytes)",
+    "locate run photo.jpg -k 0": "k=0 asks for no hit",
+    "locate run photo.jpg --min-precision 95": "must lie between 0 and 1",
+    "locate run photo.jpg --engine tensorflow": "tensorflow",
+    "locate dull photo.jpg --min-precision 0.9": "cannot be promised: the photos carry no capture",
+    "locate run --descriptor short.npy": "the index holds 64 numbers a photo",
+    "photos check broken": "none of 3 photos opens",
+    "evaluate run --queries town/queries --radius -1": "radius",
+    "evaluate run --queries town/queries --rerank best": "best",
+    "tune run --queries town/queries --set folds=2": "leave --set out",
+    "tune run --descriptors short.npy": "name those photos too",
+    "report empty": "empty",
+    "serve run --port 99999": "99999",
+    "serve run --min-precision 2": "between 0 and 1",
+    "study everything": "everything",
+    "export nowhere": "nowhere",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A town, a run of it, one that promises nothing, and what careless people have beside."""
+    home = tmp_path_factory.mktemp("careless")
+    town = draw_split(home / "town", database=30, queries=4)
+    make_run(home / "run", town / "database")
+    shutil.copytree(home / "run", home / "dull")
+    kept = json.loads((home / "dull/calibration.json").read_text())
+    kept["doubt"] = "the photos carry no capture times"
+    (home / "dull/calibration.json").write_text(json.dumps(kept))
+    shutil.copy(sorted((town / "queries").iterdir())[0], home / "photo.jpg")
+    for name in ("empty", "plain", "broken"):
+        (home / name).mkdir()
+    for number in range(3):
+        Image.new("RGB", (16, 16)).save(home / f"plain/img{number}.jpg")
+        name = f"@0500000.00@4000000.00@34@T@036.0@021.0@{number}@@000@@@@202001@@.jpg"
+        (home / "broken" / name).write_text("no picture")
+    (home / "notes.txt").write_text("buy milk")
+    (home / "notes.jpg").write_text("buy milk")
+    (home / "hollow.jpg").write_bytes(b"")
+    np.save(home / "short.npy", np.ones(3, np.float32) / 3**0.5)
+    rows = [f"plain/img{n}.jpg,{52.5 + n / 1e4},{13.25 + n / 1e4}" for n in range(3)]
+    lost = [row.replace("plain", "lost") for row in rows]
+    turned = [f"plain/img{n}.jpg,{113.25 + n / 1e4},{52.5 + n / 1e4}" for n in range(3)]
+    for name, head, lines in (
+        ("odd", "bild,breite,laenge", rows),
+        ("swapped", "file,lat,lon", turned),
+        ("nofiles", "file,lat,lon", lost),
+        ("nopath", "id,lat,lon", rows),
+        ("headless", rows[0], rows[1:]),
+        ("hollow", "file,lat,lon", []),
+    ):
+        (home / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
+    return home
+
+
+@pytest.mark.parametrize("line", CARELESS)
+def test_a_careless_command_gets_one_sentence(
+    made: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    said, code = in_this_process(["evenplace", *line.split()])
+    assert code == 2, said
+    assert "Traceback" not in said
+    assert CARELESS[line] in " ".join(said.split())
+
+
+def test_nothing_is_left_behind(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    before = sorted(path.name for path in made.iterdir())
+    for line in ("photos check town/database", "audit town/database"):
+        said, code = in_this_process(["evenplace", *line.split()])
+        assert code == 0, said
+    assert sorted(path.name for path in made.iterdir()) == before
