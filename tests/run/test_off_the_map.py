@@ -10,7 +10,7 @@ from evenplace.city import draw_city
 from evenplace.photos import read_photos
 from evenplace.run.run import Run
 
-EACH = 60
+EACH = 40
 
 
 def draw_nothing(folder: Path) -> None:
@@ -31,7 +31,7 @@ def draw_nothing(folder: Path) -> None:
 @pytest.mark.slow
 def test_photos_of_nowhere_are_not_answered(tmp_path: Path) -> None:
     draw_city(tmp_path / "town", photos=400, queries=40, seed=3)
-    draw_city(tmp_path / "other", photos=120, queries=4, seed=8)
+    draw_city(tmp_path / "other", photos=60, queries=2, seed=8)
     draw_nothing(tmp_path / "nothing")
     run = Run(tmp_path / "run")
     database = read_photos(tmp_path / "town/database")
@@ -44,7 +44,7 @@ def test_photos_of_nowhere_are_not_answered(tmp_path: Path) -> None:
     assert engine.describer is not None
     found = engine.describer.describe([str(path) for path in nowhere])
     answered = [not one.abstains for one in engine.answers(found.descriptors, 1)]
-    assert len(answered) == 3 * EACH + 120
+    assert len(answered) == 3 * EACH + 60
     assert sum(answered) <= 0.01 * len(answered)
     at_home = engine.describer.describe(read_photos(tmp_path / "town/queries").paths)
     assert sum(not one.abstains for one in engine.answers(at_home.descriptors, 1)) >= 5

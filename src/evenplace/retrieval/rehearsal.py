@@ -73,14 +73,12 @@ class Rehearsal:
         )
 
     def _groups(self, asked: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-        """Rows of `asked` that must keep a precision for themselves: another light, the tail.
+        """Rows of `asked` that must keep a precision for themselves: the tail's.
 
-        A group of too few could not keep any, and is left to all of them together.
+        Too few could not keep any, and are left to all of them together.
         """
-        light = np.array(self.kind)[asked] == KINDS.index("light")
-        tail = np.array(self.tier)[asked] == TIERS.index("tail")
-        found = [np.flatnonzero(part) for part in (light, tail)]
-        return tuple(tuple(rows.tolist()) for rows in found if len(rows) >= _GROUP)
+        tail = np.flatnonzero(np.array(self.tier)[asked] == TIERS.index("tail"))
+        return (tuple(tail.tolist()),) if len(tail) >= _GROUP else ()
 
     def write(self, path: str | Path) -> None:
         with whole_file(Path(path), RunError) as draft:
