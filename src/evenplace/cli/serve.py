@@ -65,8 +65,9 @@ def serve(
         engine=engine,
         precision=precision,
     )
-    # Whoever serves for long has the network exported once, and hears what was chosen.
+    # Whoever serves for long has the network exported once, and hears what was chosen; a box has
+    # nothing to export, and opening its network twice would take memory for both.
     opened = Run.open(run, **describing(device, engine, precision, batch))
-    if opened.files.describes:
+    if opened.files.describes and opened.files.network_file("model").suffix != ".onnx":
         opened.files.open_describer(expected=None)
     serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))

@@ -24,12 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import map_array, write_array
+from evenplace.retrieval.codec import principal_axes
 from evenplace.retrieval.rows import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
+_SAMPLE, _FEWEST_SAMPLED = 20_000, 4096  # prototypes the axes are fitted to: fewer of wide ones,
+_NUMBERS = 1 << 25  # so many numbers at most, or 8,448 of 20,000 would take 2 GB
 _ARRAYS = ("mean", "axes", "covariance", "members")
 
 
@@ -151,18 +154,20 @@ def fit_coarse(
     """Code the prototypes of `places` (those with photos) along so many axes."""
     import faiss
 
-    chosen = np.sort(generator.permutation(places)[:20_000])
-    sample = np.asarray(prototypes[chosen], np.float32)
+    most = min(_SAMPLE, max(_FEWEST_SAMPLED, _NUMBERS // prototypes.shape[1]))
+    chosen = np.sort(generator.permutation(places)[:most])
+    sample = np.array(prototypes[chosen], np.float32)
     mean = sample.mean(axis=0)
-    covariance = (sample - mean).T @ (sample - mean) / len(sample)
+    sample -= mean
     axes = min(axes, len(mean))
     turned, _ = np.linalg.qr(generator.normal(size=(axes, axes)))
-    principal = np.linalg.eigh(covariance).eigenvectors[:, -axes:]
-    directions = np.ascontiguousarray(principal @ turned, np.float32)  # (D, d)
-    along = directions.T @ covariance.astype(np.float32) @ directions  # (d, d)
-    floor = float(np.trace(covariance) - np.trace(along)) / max(len(mean) - axes, 1)
+    directions = np.ascontiguousarray(principal_axes(sample, axes) @ turned, np.float32)  # (D, d)
+    short = sample @ directions
+    along = np.asarray(short.T @ short / len(sample), np.float32)  # (d, d)
+    whole = np.vecdot(sample, sample).sum(dtype=np.float64) / len(sample)
+    floor = float(whole - np.trace(along)) / max(len(mean) - axes, 1)
     codes = faiss.IndexPQFastScan(axes, axes, 4, faiss.METRIC_INNER_PRODUCT)
-    codes.train((sample - mean) @ directions)
+    codes.train(short)
     for part in np.array_split(places, max(1, len(places) // 16_384)):
         codes.add((np.asarray(prototypes[part], np.float32) - mean) @ directions)
     return Coarse(mean, directions, along, places, codes, Tuning(floor=max(floor, 0.0)))

@@ -171,7 +171,7 @@ def fit_codec(name: str, sample: Floats) -> Codec:
             raise SettingError(
                 f"{name} keeps {axes} axes of descriptors of {sample.shape[1]} numbers; ask fewer"
             )
-        codec = Codec(name, axes=_principal(sample[:_AXES_SAMPLE], axes))
+        codec = Codec(name, axes=principal_axes(sample[:_AXES_SAMPLE], axes))
     turned = codec.turn(sample)
     if named[3]:
         return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[3])))
@@ -183,7 +183,7 @@ def fit_codec(name: str, sample: Floats) -> Codec:
     return codec
 
 
-def _principal(sample: Floats, count: int) -> Floats:
+def principal_axes(sample: Floats, count: int) -> Floats:
     """The axes with most of the sample, from whichever of its two products is smaller.  (D, d)."""
     if len(sample) >= sample.shape[1]:
         vectors = np.linalg.eigh(sample.T @ sample).eigenvectors[:, ::-1]
