@@ -51,6 +51,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.report.answers import check_out, write_answers
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
+    from evenplace.retrieval.answers import least_confidence
     from evenplace.retrieval.shift import find_shift
     from evenplace.run.journal import Journal, check_free
     from evenplace.run.tagging import write_positions
@@ -60,6 +61,10 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     for out in many.out:
         check_out(out, index.photos.zones)
         check_free(out, many.replace)
+    least = 0.0
+    if many.min_precision is not None:  # refused now rather than after a walk of an hour
+        learned = run.calibration(verify=many.verify)
+        least = least_confidence(many.min_precision, learned, many.insist)
     if passed := asked.say_passed():
         errors.print(passed, markup=False, soft_wrap=True)
     way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
@@ -86,7 +91,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
             _tell(f"stopped after {len(journal.answers):,} photos; the same command goes on")
         raise typer.Exit(130) from None
     spent = time.perf_counter() - began
-    lines = journal.answers if many.walk is None else _followed(run, journal.answers, many)
+    lines = journal.answers if many.walk is None else _followed(journal.answers, many, least)
     for out in many.out:
         write_answers(lines, out, index.places)
     tagged = None if many.tagging is None else write_positions(lines, many.tagging)
@@ -107,13 +112,11 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         say_tagged(tagged)
 
 
-def _followed(run: "Run", lines: "list[Located]", many: Many) -> "list[Located]":
+def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located]":
     """The answers with their neighbours heard, with as many matches as were asked for."""
-    from evenplace.retrieval.answers import least_confidence
     from evenplace.run.walks import follow
 
     assert many.walk is not None
-    least = least_confidence(many.min_precision, run.calibration(verify=many.verify))
     found, warning = follow(lines, many.walk.speed, many.walk.order, least)
     if warning:
         _tell(warning)

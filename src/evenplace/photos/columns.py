@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from evenplace.errors import PhotoError, SettingError
+from evenplace.errors import PhotoError, SettingError, UnplacedError
 
 USUAL = {
     "path": ("path", "file", "filename", "file_name", "image", "image_path", "image_name", "img",
@@ -45,7 +45,7 @@ def find_columns(
         if wanted not in found and match is not None and match not in found.values():
             found[wanted] = match
     if not ({*_METRES} <= set(found) or {*_DEGREES} <= set(found)):
-        raise PhotoError(
+        raise UnplacedError(
             f"{where} has no positions (columns: {', '.join(present)}); name them: --column "
             "latitude=NAME --column longitude=NAME, or east and north"
         )
