@@ -22,7 +22,7 @@ def contest() -> Study:
     others = [name for name in recipe_names() if name.endswith("-small")]
     others = [name for name in others if not name.startswith(pairs)]
     systems = [System("recommended", OURS)]
-    systems += [System(name, name, against="recommended") for name in (*_OTHERS, *others)]
+    systems += [System(name, name) for name in (*_OTHERS, *others)]
     return Study(
         "contest",
         "Is the recommended system ahead of every method in small, overall and in each tier?",
