@@ -245,7 +245,7 @@ class AngularMargin(PriorLoss):
 easy_angular_margin = partial(AngularMargin, scale=100.0, margin=0.2, easy=True)  # AAMC
 
 
-class LowVisitBias(PriorLoss):
+class LowVisitBias(LargeMarginCosine):
     """The paper's loss on cosines (Eq. 6): CosFace that knows how often places were visited.
 
     Settings are the paper's beta and kappa with CosPlace's scale and margin, which the paper
@@ -263,17 +263,6 @@ class LowVisitBias(PriorLoss):
         *,
         all_counts: Counts | None = None,
     ) -> None:
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
-        self.scale, self.margin = scale, margin
-
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        return large_margin_cosine(
-            cosines,
-            labels,
-            scale=self.scale,
-            margin=self.margin,
-            weights=self.weights,
-            offsets=self.offsets,
-            columns=columns,
+        super().__init__(
+            counts, scale=scale, margin=margin, beta=beta, kappa=kappa, all_counts=all_counts
         )
