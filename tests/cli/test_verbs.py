@@ -28,7 +28,7 @@ class Said:
 
 Command = Callable[..., Said]
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
-TRAIN = ("--set", "epochs=1", "--set", "image_size=64", "--set", "dim=16")
+TRAIN = ("--set=epochs=1", "--set=image_size=64", "--set=dim=16", "--set=verify=0")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from evenplace.cli import app
 from evenplace.errors import RunError
 from tests.drawn import draw_split
 
-QUICK = ["epochs=2", "image_size=64", "batch=16", "dim=16", "search.folds=2"]
+QUICK = ["epochs=2", "image_size=64", "batch=16", "dim=16", "search.folds=2", "verify=0"]
 
 
 def say(*words: object) -> str:

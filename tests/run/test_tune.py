@@ -22,9 +22,11 @@ from evenplace.run.run import Run
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
 
+QUICK = ["epochs=2", "image_size=64", "batch=16", "dim=16"]
+
 
 def recipe(**search: object) -> Recipe:
-    small = read_recipe("dapr-m").changed(["epochs=2", "image_size=64", "batch=16", "dim=16"])
+    small = read_recipe("dapr-m").changed([*QUICK, "verify=0"])
     return replace(small, search=replace(small.search, folds=3, **search))  # type: ignore[arg-type]
 
 

@@ -10,9 +10,9 @@ from evenplace.study.spec import Study, System
 from evenplace.training.recipe import recipe_names
 
 OURS = "dapr-m"
-L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2", "exact": True}
-LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false")
-FROZEN = ("folds=0", "epochs=0")
+L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2", "exact": True, "verify": 0}
+LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false", "verify=0")
+FROZEN = ("folds=0", "epochs=0", "verify=0")
 _OTHERS = ("cosface", "cross-entropy")  # small by default
 
 
@@ -21,7 +21,7 @@ def contest() -> Study:
     pairs = ("dc-cosplace", "dapr-c-boq", "dapr-c-salad")  # two networks trained as two
     others = [name for name in recipe_names() if name.endswith("-small")]
     others = [name for name in others if not name.startswith(pairs)]
-    systems = [System("recommended", OURS)]
+    systems = [System("recommended", OURS), System("one look", OURS, search={"verify": 0})]
     systems += [System(name, name) for name in (*_OTHERS, *others)]
     return Study(
         "contest",
@@ -42,7 +42,7 @@ def layer() -> Study:
     for name, (recipe, changes) in hosts.items():
         plain = f"{name} + L2"
         systems += [
-            System(plain, recipe, (*changes, "folds=0"), search=L2, against=plain),
+            System(plain, recipe, (*changes, "folds=0", "verify=0"), search=L2, against=plain),
             System(f"{name} + tail layer", recipe, (*changes, *LAYER), against=plain),
         ]
     return Study(

@@ -13,8 +13,8 @@ BANDED = "dapr-m-bands"  # the same on a smaller network
 USUAL = ("cut=9", "views=1")  # the last layer of the frozen network, as it is
 BANDS = ("backbone=efficientnet-lite0-bands", "aggregator=mean", "views=1")
 PLAIN = ("backbone=efficientnet-lite0", "aggregator=gem", "power=1.0", "cut=9")
-FIXED = ("folds=0",)  # the score's weights as they are, nothing held out
-L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2"}
+FIXED = ("folds=0", "verify=0")  # the score's weights as they are, nothing held out
+L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2", "verify": 0}
 COSINE = {"name": "cross-entropy", "scale": 15.0}
 PAIRS = {"name": "multi-similarity"}  # a place's prototype is then the mean of its photos
 
@@ -44,7 +44,9 @@ def tail() -> Study:
             System("LB + fused, learned weights", BANDED, against="LB + fused, fixed weights"),
             System("frozen, VLAD + L2", OURS, (*FIXED, "epochs=0"), search=L2,
                    against="frozen, bands + L2"),
-            System("recommended", OURS),
+            System("recommended, one look", OURS, search={"verify": 0},
+                   against="frozen, VLAD + L2"),
+            System("recommended", OURS, against="recommended, one look"),
         ),
         tables=("recall", "gains", "confidence", "abstention"),
         figures=("steps", "precision-recall", "reliability"),
