@@ -19,7 +19,7 @@ Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _NEVER = 2.0  # above every probability: abstain always
-_STRAYS = 0.1  # of what may be wrong, what photos off the map may take: 1 % of them at 0.9
+_STRAYS = 0.05  # of what may be wrong, what rehearsed strays may take: 0.5 % of them at 0.9
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Calibration:
         At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
         of 95.  And among the rehearsed answers above it, and in each group of them, the share
         that was right is at least `precision` at the lower end of a one-sided 95 % interval, so
-        that a handful of lucky ones promises nothing; of photos off the map a tenth of what may
+        that a handful of lucky ones promises nothing; of photos off the map a twentieth of what may
         be wrong passes.  From the top down, the first that fails ends it: whoever tries
         thresholds until one passes will find one.  2 when none keeps it: abstain always.
         """
