@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenplace.retrieval.shift import WINDOW, Watch, find_shift
+from evenplace.retrieval.shift import find_shift
 
 
 def likeness(mean: float, count: int, seed: int) -> list[float]:
@@ -27,13 +27,3 @@ def test_queries_more_alike_are_no_harm() -> None:
 
 def test_a_few_tell_nothing() -> None:
     assert find_shift([-1.0] * 19, likeness(0.6, 800, 1)) == ""
-
-
-def test_a_watch_forgets_what_was_asked_long_ago() -> None:
-    watch = Watch(likeness(0.6, 800, 1))
-    for one in likeness(0.3, WINDOW, 2):
-        watch.add(one)
-    assert watch.said
-    for one in likeness(0.6, WINDOW, 3):
-        watch.add(one)
-    assert watch.said == ""

@@ -3,17 +3,14 @@
 A query of another season, camera or town resembles its answer less than rehearsed ones did.  One
 photo tells little, and the calibration weighs its likeness already; a hundred tell surely.
 
-    V rehearsed answers · W the last queries
+    V rehearsed answers · W queries
 """
 
-from collections import deque
 from collections.abc import Sequence
-from threading import Lock
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-WINDOW = 100  # queries
 _LEAST = 20  # of them, before anything is said
 _CHANCE = 0.001  # of saying so where nothing has shifted
 
@@ -35,23 +32,3 @@ def find_shift(asked: ArrayLike, rehearsed: ArrayLike) -> str:
         f"these photos look less like the database than the rehearsed ones did (similarity "
         f"{np.median(ours):.2f} against {np.median(theirs):.2f}), so less may be right than is said"
     )
-
-
-class Watch:
-    """The similarities of the last queries, for as long as somebody asks."""
-
-    def __init__(self, rehearsed: Sequence[float]) -> None:
-        self._rehearsed, self._lock = rehearsed, Lock()
-        self._last: deque[float] = deque(maxlen=WINDOW)
-
-    def add(self, likeness: float) -> None:
-        """Note the similarity of a query and its answer."""
-        with self._lock:
-            self._last.append(likeness)
-
-    @property
-    def said(self) -> str:
-        """What the last queries show; empty where they are as rehearsed."""
-        with self._lock:
-            last = list(self._last)
-        return find_shift(last, self._rehearsed)
