@@ -103,10 +103,10 @@ def test_what_is_shown_is_said_too(browser: Any, town: Town) -> None:
     with listening(create_app(Settings(town.run, min_precision=0.97))) as address:
         opened = Visit(browser, address)
         page = opened.ready()
-        assert page.locator("[role=status]").count() == 1
+        assert page.locator("#said[role=status]").count() == 1
         drop(page, town.photo())
         answered(page)
-        said = page.locator("[role=status]").text_content()
+        said = page.locator("#said[role=status]").text_content()
         assert said.startswith("No answer")
         assert "What would help:" in said
         assert "times in" in said
