@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check kernels lint
+.PHONY: help setup browser demo test check long kernels lint
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F"|" '{printf "make %-8s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 test: lint ## all of it, what CI runs: under ten minutes on two cores
 	$(PYTEST)
+
+long: setup ## what takes minutes each: every export, a bare environment, photos off the map
+	$(PYTEST) -m long
 
 check: lint ## its quick half: under two minutes
 	$(PYTEST) -m "not slow"

@@ -143,6 +143,8 @@ def test_a_machine_with_a_gpu_asks_torch(folder: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of torch's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_network_gives_the_same_descriptors(folder: Path, paths: list[str]) -> None:
     weights = folder / "model.safetensors"
@@ -197,6 +199,7 @@ def exported_kinds() -> dict[str, NetworkSpec]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", exported_kinds())
 def test_every_method_that_exports_agrees_with_torch(kind: str, tmp_path: Path) -> None:
     network = build_network(replace(exported_kinds()[kind], image_size=160))

@@ -60,6 +60,7 @@ def test_everything_that_is_copied_is_let_through() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_its_steps_serve_a_box_in_a_bare_environment(tmp_path: Path) -> None:
     run, photo = draw_run(tmp_path / "made")
     run.export_box(tmp_path / "box")

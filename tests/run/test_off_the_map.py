@@ -29,6 +29,7 @@ def draw_nothing(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_photos_of_nowhere_are_not_answered(tmp_path: Path) -> None:
     draw_city(tmp_path / "town", photos=400, queries=40, seed=3)
     draw_city(tmp_path / "other", photos=60, queries=2, seed=8)

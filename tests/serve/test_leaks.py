@@ -85,7 +85,7 @@ def test_a_mistake_of_ours_tells_no_details(
     with serving(town.run) as client:
         service = client.app.state.service  # type: ignore[attr-defined]
 
-        def fail(*words: object) -> None:
+        def fail(*words: object, **more: object) -> None:
             raise RuntimeError("secret-inside")
 
         monkeypatch.setattr(type(service.library.current.engine), "answers", fail)
