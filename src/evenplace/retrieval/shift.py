@@ -6,8 +6,6 @@ photo tells little, and the calibration weighs its likeness already; a hundred t
     V rehearsed answers · W queries
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
