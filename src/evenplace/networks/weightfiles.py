@@ -32,13 +32,6 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     return flatten(_load(path), path)
 
 
-def read_classifiers(path: Path | str) -> list[Tensor]:
-    """The prototypes a training checkpoint of CosPlace or D&C keeps beside its network."""
-    content = _load(Path(path))
-    states = content.get("classifiers_state_dict", []) if isinstance(content, Mapping) else []
-    return [state["weight"] for state in states]
-
-
 def flatten(content: Any, path: Path | str) -> dict[str, Tensor]:
     """Unwrap containers, drop `module.` prefixes, keep tensors.
 
