@@ -31,7 +31,7 @@ _HOMES = {
     "evenplace.describe.export": ("export_onnx",),
     "evenplace.training.recipe": ("Recipe", "read_recipe"),
     "evenplace.retrieval": ("Search", "open_index", "verify_index"),
-    "evenplace.retrieval.build": ("build_index", "index_descriptors"),
+    "evenplace.retrieval.build": ("index_descriptors",),
     "evenplace.retrieval.update": ("add_photos", "remove_photos", "replace_photos"),
     "evenplace.retrieval.sources": ("read_descriptors",),
     "evenplace.evaluation": ("Truth", "compare", "evaluate", "score"),

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_model, count_parameters
+from evenplace.networks.build import build_model
 from evenplace.networks.facts import FACTS, Facts
 from evenplace.networks.methods import METHODS, Method, network_spec
 from evenplace.networks.registry import Registry
 from evenplace.networks.spec import NetworkSpec
+from tests.networks.counting import count_parameters
 from tests.networks.known_weights import known_photos
 
 NAMES = [

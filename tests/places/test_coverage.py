@@ -36,7 +36,6 @@ def test_headings_years_and_sides_are_counted() -> None:
     assert found.years.tolist() == [2014, 2019]
     assert found.by_year.sum(axis=0).tolist() == [2, 1]
     assert found.sides.tolist() == [2, 0]
-    assert found.seasons.tolist() == [2, 0]
 
 
 def test_places_of_other_photos_are_refused() -> None:

@@ -1,6 +1,7 @@
 """A run that looks twice, as it is typed: learned on its folds, kept in its index, asked by all."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import pytest
 from evenplace.cli import main
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
-from evenplace.retrieval import open_index
+from evenplace.retrieval import open_index, packed_features
+from evenplace.retrieval.local_features import Features, LocalFeatures
 from evenplace.run.learned_look import LearnedLook
+from evenplace.run.points import cached_points
 from evenplace.run.run import Run
 from evenplace.training.recipe import read_recipe
 from tests.standins import Standins
@@ -77,6 +80,34 @@ def test_the_index_keeps_points_and_the_run_what_they_are_worth(run: Path) -> No
     assert engine.calibration.way is not None
     assert engine.calibration.way.look == str(engine.look)
     assert not (run / "folds").exists()
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Photos in which points are looked for."""
+    found, real = [], packed_features.features_of
+
+    def watched(kind: LocalFeatures, path: str) -> Features:
+        found.append(path)
+        return real(kind, path)
+
+    monkeypatch.setattr(packed_features, "features_of", watched)
+    return found
+
+
+def test_points_that_tuning_found_are_not_looked_for_again(
+    run: Path, photos: Path, seen: list[str], tmp_path: Path
+) -> None:
+    known = cached_points(run / "cache", "xfeat")
+    again = Run.open(shutil.copytree(run, tmp_path / "run")).index(read_photos(photos))
+    assert known
+    assert set(seen) == set(read_photos(photos).paths) - set(known)
+    np.testing.assert_array_equal(
+        again.columns["xfeat"], open_index(run / "index").columns["xfeat"]
+    )
+    one = next(iter(known))
+    os.utime(one, (0, 0))
+    assert set(known) - set(cached_points(run / "cache", "xfeat")) == {one}
 
 
 def test_a_photo_of_the_database_is_found_by_its_own_points(
@@ -170,14 +201,16 @@ def test_the_service_tells_what_matches_and_on_request_where(run: Path, photos: 
 
 @pytest.mark.slow
 def test_descriptors_that_come_with_photos_are_looked_at(
-    photos: Path, tmp_path: Path, evenplace: Type
+    photos: Path, tmp_path: Path, seen: list[str], evenplace: Type
 ) -> None:
     many, run = len(read_photos(photos)), tmp_path / "run"
     noise = np.random.default_rng(0).normal(size=(many, 16)).astype(np.float32)
     np.save(tmp_path / "own.npy", noise / np.linalg.norm(noise, axis=1, keepdims=True))
     given = ("--descriptors", tmp_path / "own.npy")
     evenplace("index", run, "--database", photos, *given, "--verify", 8)
+    assert len(seen) == many
     evenplace("tune", run, "--set", "folds=2")
+    assert len(seen) == many  # the index has them
     assert LearnedLook.read(run / "look.json").weights.inliers > 0
     evenplace("evaluate", run, "--queries", photos, *given)
     assert Run.open(run).scores().recall[1] == 100

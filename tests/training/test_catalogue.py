@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from evenplace.cli import app
 from evenplace.errors import SettingError
 from evenplace.losses import build_loss
-from evenplace.networks.build import build_model, count_parameters
+from evenplace.networks.build import build_model
 from evenplace.networks.methods import METHODS
 from evenplace.retrieval.confidence import build_confidence
 from evenplace.retrieval.rerank import build_reranker
@@ -20,6 +20,7 @@ from evenplace.training.partition import cut_places
 from evenplace.training.recipe import PlacesSpec, parse_settings, read_recipe
 from evenplace.training.schedule import build_optimiser
 from tests.drawn import photos_at
+from tests.networks.counting import count_parameters
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,6 @@ class CityReport:
     places: int
     imbalance: float  # photos in the most photographed place over those in the least
     seconds: float
-    photos_per_second: float
 
 
 def draw_city(
@@ -71,7 +70,6 @@ def draw_city(
         places=len(counts),
         imbalance=max(counts.values()) / min(counts.values()),
         seconds=seconds,
-        photos_per_second=len(jobs) / seconds,
     )
 
 

@@ -26,7 +26,6 @@ _RESAMPLES = 500
 class Curve:
     """What is accepted when the threshold is lowered from one distinct confidence to the next."""
 
-    thresholds: Floats  # (U,)
     accepted: Floats  # (U,) queries at least that sure
     right: Floats  # (U,) of them answered right
 
@@ -88,7 +87,7 @@ def trace(right: Right, confidence: NDArray[np.floating]) -> Curve:
     ranked = np.asarray(confidence, np.float64)[order]
     last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # end of each tie
     hits = np.cumsum(right[order])[last].astype(np.float64)
-    return Curve(ranked[last], last + 1.0, hits)
+    return Curve(last + 1.0, hits)
 
 
 def average_precision(right: Right, confidence: NDArray[np.floating]) -> float:

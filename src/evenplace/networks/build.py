@@ -72,13 +72,6 @@ def build_describer(method: str, weights: str | Path = "official", **changes: An
     return network
 
 
-def count_parameters(name: str, backbone: str | None = None, **changes: Any) -> int:
-    """How many numbers the network of a method has, without making room for them."""
-    with torch.device("meta"):
-        network = build_model(name, backbone, weights=None, **changes)
-    return sum(parameter.numel() for parameter in network.parameters())
-
-
 def _release(name: str, facts: Facts, spec: NetworkSpec) -> Release | str:
     if facts.release is None:
         raise SettingError(

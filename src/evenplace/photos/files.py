@@ -58,6 +58,12 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def stamp_file(path: str) -> str:
+    """What tells a file from another, or from itself after a change: size | time | path."""
+    stat = Path(path).stat()
+    return f"{stat.st_size}|{stat.st_mtime_ns}|{path}"
+
+
 def sweep_drafts(folder: Path) -> None:
     """Remove what writers that were killed left behind.  Only for who holds the folder's lock."""
     for file in folder.glob(".*"):

@@ -25,7 +25,6 @@ class Coverage:
     years: Ints  # (Y,) ascending
     by_year: Ints  # (3, Y) photos
     sides: Ints  # (C,) heading bins with a photo
-    seasons: Ints  # (C,) different years with a photo
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ def cover(photos: Photos, places: Places) -> Coverage:
         years=years,
         by_year=_count_pairs(tier[dated], at, len(TIERS), len(years)),
         sides=_distinct_of(labels[known], side, len(places)),
-        seasons=_distinct_of(labels[dated], at, len(places)),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenplace.describe.describer import Described, Describer, Progress
+from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
 from evenplace.networks.classifiers import GroupClassifiers
 from evenplace.networks.fingerprint import fingerprint
@@ -24,38 +24,10 @@ from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest, next_generation, writing
 from evenplace.retrieval.reach import mark_means, reach
-from evenplace.training.cache import describe_cached
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 SCALE = 30.0
-
-
-def build_index(
-    network: PlaceNetwork,
-    photos: Photos,
-    places: Places,
-    out: str | Path,
-    *,
-    raw: bool = False,
-    spectra: Sequence[str] = (),
-    cache_folder: Path | None = None,
-    progress: Progress | None = None,
-) -> Index:
-    """Describe the database with a trained network and lay it out for search.
-
-    raw: score places by prototypes of their own length, as Divide&Classify does, instead of
-    cosines.  spectra: characteristic functions to keep, for CFD.  cache_folder: where training
-    kept the trunk's output; the photos it has need no second pass.
-    """
-    if cache_folder is None:
-        described = Describer(network).describe(photos.paths, progress=progress)
-    else:
-        described = describe_cached(network, photos.paths, cache_folder, progress)
-    return index_described(
-        network, described.descriptors, photos_of(described, photos), places, Path(out),
-        raw=raw, spectra=spectra,
-    )  # fmt: skip
 
 
 def index_described(

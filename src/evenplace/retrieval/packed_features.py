@@ -19,6 +19,7 @@ from evenplace.errors import PhotoError
 from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
 
 Bytes = NDArray[np.uint8]
+KnownRows = dict[str, Bytes]  # by the photo's path
 MOST = 16_384  # bytes a photo
 _HEAD = 6
 _UNIT = 65_535  # of the longer side
@@ -74,16 +75,19 @@ def pack_photos(
     kind: LocalFeatures,
     paths: Sequence[str],
     *,
+    known: KnownRows | None = None,
     workers: int = 2,
     progress: Progress | None = None,
 ) -> Iterator[Bytes]:
     """Rows of photos, some at a time, in their order; a photo that cannot be read has no point.
 
-    -> blocks of (…, W).
+    known: rows that were found before.  -> blocks of (…, W).
     """
-    packing = Packing(kind.dim)
+    packing, known = Packing(kind.dim), known or {}
 
     def row(path: str) -> Bytes:
+        if path in known:
+            return known[path]
         try:
             return packing.pack(features_of(kind, path))
         except PhotoError:

@@ -24,11 +24,12 @@ from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_described, photos_of
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.means import mean_prototypes
-from evenplace.retrieval.packed_features import pack_photos
+from evenplace.retrieval.packed_features import KnownRows, pack_photos
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.update import add_photos, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.folder import NO_NETWORK, RunFolder
+from evenplace.run.points import cached_points
 from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
@@ -53,6 +54,7 @@ def index_database(
     trained on are not read again where training kept the trunk's output of them.  Where another
     network ranks, it describes them too, for run/ranking.  keep: as in `index_descriptors`.
     """
+    known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
     ranks = join_ranks(run.how.get("device", "auto"))
     paired, progress = bool(run.second), announce("describing the database") if announce else None
     if paired and ranks.first:
@@ -70,7 +72,7 @@ def index_database(
     elif ranks.first:
         described = describe_cached(run.network, database.paths, cache_folder, progress)
     if ranks.first:
-        _lay_out(run, database, described, keep, announce)
+        _lay_out(run, database, described, keep, known, announce)
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()
     return open_index(run / "index")
@@ -94,6 +96,7 @@ def _lay_out(
     database: Photos,
     described: Described | Parts,
     keep: str | int | None,
+    known: KnownRows,
     announce: Announce | None,
 ) -> None:
     """Write run/ranking, where another network ranks, and then run/index, which others watch."""
@@ -108,19 +111,22 @@ def _lay_out(
     spectra = () if other else spectra
     index_described(
         run.network, own, readable, places, run / "index", raw=raw, spectra=spectra, keep=keep,
-        extra=_points(run.recipe.search, readable, announce),
+        extra=_points(run.recipe.search, readable, announce, known),
     )  # fmt: skip
 
 
 def _points(
-    spec: SearchSpec, photos: Photos, announce: Announce | None = None
+    spec: SearchSpec,
+    photos: Photos,
+    announce: Announce | None = None,
+    known: KnownRows | None = None,
 ) -> dict[str, Iterator[Any]]:
     """Local features for a second look, where one is taken, by the name of their kind."""
     if not spec.verify:
         return {}
     show = announce("finding points in the photos") if announce else None
     kind = build_local_features(spec.features)
-    return {spec.features: pack_photos(kind, photos.paths, progress=show)}
+    return {spec.features: pack_photos(kind, photos.paths, known=known, progress=show)}
 
 
 def index_by_method(

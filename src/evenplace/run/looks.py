@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 from evenplace.evaluation.evaluate import query_places
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
-from evenplace.retrieval.arrays import map_array, write_blocks
 from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import build_confidence, same_answer
 from evenplace.retrieval.learned_confidence import fit_confidence, witnesses
 from evenplace.retrieval.local_features import build_local_features
-from evenplace.retrieval.packed_features import Packing, pack_photos
+from evenplace.retrieval.packed_features import KnownRows, Packing
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
 from evenplace.retrieval.second_look import Looked, fit_look, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
 from evenplace.run.learned_look import LearnedLook
+from evenplace.run.points import keep_points
 from evenplace.run.rehearsal import off_the_map
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
@@ -62,17 +62,19 @@ def learn_look(
     rule: Reranker,
     chosen: list[Ints],
     folder: Path,
+    known: KnownRows,
     announce: Announce | None = None,
 ) -> LearnedLook:
     """Learn the second look, and rehearse it.
 
-    chosen: the queries of each fold that ask.  folder: where local features are kept meanwhile.
+    chosen: the queries of each fold that ask.  known: points of photos; folder: where those of
+    others are kept.
     """
     asked = list(zip(folds, chosen, strict=True))
     cases = [case for fold, some in asked for case in _ask(fold, spec, rule, some)]
     away = [off_the_map(fold.only(some[::_OFTEN])) for fold, some in asked]
     lost = [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
-    counts = _count_inliers(cases + lost, spec.features, folder, announce)
+    counts = _count_inliers(cases + lost, spec.features, folder, known, announce)
     known = list(zip(cases, counts, strict=False))
     weights = fit_look([_looked(case, inliers) for case, inliers in known])
     answers = [
@@ -138,21 +140,21 @@ def _lost(case: _Case) -> _Case:
 
 
 def _count_inliers(
-    cases: Sequence[_Case], features: str, folder: Path, announce: Announce | None
+    cases: Sequence[_Case],
+    features: str,
+    folder: Path,
+    known: KnownRows,
+    announce: Announce | None,
 ) -> list[Floats]:
     """Points that each query shares with its best candidates.  -> (N,) each."""
-    kind = build_local_features(features)
-    packing, paths = Packing(kind.dim), sorted({p for c in cases for p in (c.path, *c.looked)})
-    kept, number = folder / f"{features}.npy", {path: at for at, path in enumerate(paths)}
+    packing = Packing(build_local_features(features).dim)
+    paths = sorted({path for case in cases for path in (case.path, *case.looked)})
     show = announce("finding points in the photos") if announce else None
-    folder.mkdir(parents=True, exist_ok=True)
-    blocks = pack_photos(kind, paths, progress=show)
-    write_blocks(kept, blocks, (len(paths), packing.width), np.uint8)
-    packed, counts = map_array(kept), []
+    packed, counts = keep_points(features, paths, known, folder, show), []
     show = announce("comparing their points") if announce else None
     for done, case in enumerate(cases, start=1):
-        own = packing.unpack(packed[number[case.path]])
-        others = (packing.unpack(packed[number[path]]) for path in case.looked)
+        own = packing.unpack(packed[case.path])
+        others = (packing.unpack(packed[path]) for path in case.looked)
         counts.append(np.array([verify(own, other).inliers for other in others], np.float32))
         if show:
             show(done, len(cases))

@@ -9,7 +9,9 @@ stays bounded.
 """
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ from evenplace.run.folder import RunFolder
 from evenplace.run.folds import RIGHT, Fold, Ints, stored_folds, trained_folds
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
+from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
@@ -89,18 +92,21 @@ def rehearse(
     A network that trains is trained without them; fixed descriptors are laid out without them.
     None where there is nothing to learn from: a town of two places.
     """
-    home = run / "folds"
+    home, spec, seed = run / "folds", recipe.search, recipe.training.seed
+    cache = cache_folder or run / "cache"
     if run.trained:
         photos = run.trained_on
         folds = trained_folds(
             photos, run.places, recipe, home,
-            cache_folder=cache_folder or run / "cache", announce=announce, device=device,
+            cache_folder=cache, announce=announce, device=device,
         )  # fmt: skip
+        known = cached_points(cache, spec.features)
     else:
-        index, seed = open_index(run / "index"), recipe.training.seed
-        photos, folds = index.photos, stored_folds(index, recipe.search.folds, seed, home, announce)
-    doubt = no_other_day(photos)
-    learned = learn_search(folds, recipe.search, recipe.training.seed, home, announce, doubt=doubt)
+        index = open_index(run / "index")
+        photos, folds = index.photos, stored_folds(index, spec.folds, seed, home, announce)
+        cache, known = home, indexed_points(index, spec.features)
+    look = partial(learn_look, folder=cache, known=known, announce=announce)
+    learned = learn_search(folds, spec, seed, look, doubt=no_other_day(photos))
     shutil.rmtree(home, ignore_errors=True)
     return learned
 
@@ -109,14 +115,14 @@ def learn_search(
     folds: list[Fold],
     spec: SearchSpec,
     seed: int,
-    home: Path,
-    announce: Announce | None = None,
+    look: Callable[..., LearnedLook],
     *,
     doubt: str = "",
 ) -> Tuned | None:
-    """Learn from what the folds ask; None without any.  home: a folder for the time of it.
+    """Learn from what the folds ask; None without any.
 
-    doubt: why no other day can be rehearsed; own days are hidden where it is empty.
+    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed;
+    own days are hidden where it is empty.
     """
     if not folds:
         return None
@@ -129,8 +135,8 @@ def learn_search(
         return tuned
     drawn = [_draw(fold, int(_LOOK / len(folds)), dice) for fold in folds]
     asked = fused or build_reranker(spec.rerank)
-    look = learn_look(folds, spec, asked, drawn, home, announce)
-    return replace(tuned, look=replace(look, rehearsal=replace(look.rehearsal, doubt=doubt)))
+    learned = look(folds, spec, asked, drawn)
+    return replace(tuned, look=replace(learned, rehearsal=replace(learned.rehearsal, doubt=doubt)))
 
 
 def rehearse_folds(

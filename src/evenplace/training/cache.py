@@ -24,7 +24,7 @@ from evenplace.describe.describer import Described, Progress
 from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import stamp_file, whole_file
 from evenplace.photos.locks import only_writer
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
@@ -87,7 +87,7 @@ def cache_trunk(
     An interrupted run goes on within a thousand photos of where it was.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    trunk, stamps = _digest_trunk(network), [_stamp(path) for path in paths]
+    trunk, stamps = _digest_trunk(network), [stamp_file(path) for path in paths]
     key = f"{trunk}-{_digest(stamps)}"
     files = [folder / f"{key}-{views.name(view)}.npy" for view in range(views.count)]
     rows = np.arange(len(paths))
@@ -126,7 +126,7 @@ def describe_cached(
 
 def holds_trunk(network: PlaceNetwork, paths: Sequence[str], folder: Path) -> bool:
     """Whether a cache here has these photos, as they are, under this trunk."""
-    return bool(_find_larger(folder, _digest_trunk(network), [_stamp(path) for path in paths]))
+    return bool(_find_larger(folder, _digest_trunk(network), [stamp_file(path) for path in paths]))
 
 
 def _find_larger(
@@ -225,12 +225,6 @@ def _digest_trunk(network: PlaceNetwork) -> str:
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def _stamp(path: str) -> str:
-    """What tells a file from another, or from itself after a change."""
-    stat = Path(path).stat()
-    return f"{stat.st_size}|{stat.st_mtime_ns}|{path}"
 
 
 def _digest(stamps: list[str]) -> str:
