@@ -21,7 +21,7 @@ from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity
-from evenplace.retrieval.tuning import exact_pass
+from evenplace.retrieval.shortlist_effort import exact_pass
 
 Floats = NDArray[np.float32]
 QUERIES = 200

@@ -27,14 +27,14 @@ from PIL import Image
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
 from evenplace.training.augment import Augmentation
+from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.distributed import Ranks
-from evenplace.training.low_visit import with_loss
+from evenplace.training.fit import Session
 from evenplace.training.objective import Scene
 from evenplace.training.partition import cut_places
+from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe
-from evenplace.training.session import Session
-from evenplace.training.source import PhotoSource
 
 RESULTS = Path(__file__).parent / "results" / "train.md"
 

@@ -30,7 +30,7 @@ from evenplace.photos.nearby import find_nearby
 from evenplace.places import Grid
 from evenplace.run.run import Run
 from evenplace.training.cache import ViewSettings, cache_trunk
-from evenplace.training.low_visit import with_loss
+from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe, recipe_names
 
 RESULTS = Path(__file__).parent / "results" / "trainers.md"

@@ -138,7 +138,7 @@ def test_full_memory_does_not_change_a_photo(monkeypatch: pytest.MonkeyPatch) ->
     assert (look(kept, camera) == first).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # of a machine that does nothing else
 def test_one_core_draws_60_photos_a_second() -> None:
     renderer = Renderer(0, 224)
     survey = sorted(plan_survey(plan_town(0), 6000, 0), key=lambda shot: shot.cell)

@@ -46,6 +46,7 @@ def test_a_transformer_and_its_places_answer_as_in_torch(tmp_path: Path) -> None
         assert np.abs(scores - cosines.numpy()).max() <= TOLERANCE
 
 
+@pytest.mark.long
 def test_int8_makes_a_transformer_smaller_and_keeps_its_direction(tmp_path: Path) -> None:
     network = _salad()
     whole = export_onnx(network, tmp_path / "whole.onnx")
@@ -54,6 +55,7 @@ def test_int8_makes_a_transformer_smaller_and_keeps_its_direction(tmp_path: Path
     assert small.cosine > 0.98
 
 
+@pytest.mark.long
 def test_int8_of_convolutions_is_measured_on_photos(tmp_path: Path) -> None:
     network = build_model("dapr-m", weights="imagenet", dim=32, image_size=64).eval()
     with pytest.raises(SettingError, match="needs photos to measure"):

@@ -12,6 +12,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+TAKES_RUNS = (  # documents that begin with a run
+    "docs/evaluate.md",
+    "docs/deploy.md",
+    "docs/locate.md",
+    "docs/security.md",
+    "docs/serve.md",
+)
 TYPED = ("console", "python")
 MARK = re.compile(r"<!-- not run: (.+?) -->")
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)

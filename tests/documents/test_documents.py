@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.blocks import PAGES, TYPED, read_blocks
-from tests.documents.given import TAKES_RUNS, give, lay_out, train_runs
+from tests.documents.blocks import PAGES, TAKES_RUNS, TYPED, read_blocks
+from tests.documents.given import give, lay_out, train_runs
 from tests.documents.typist import Typist
 from tests.standins import Standins
 

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos import Photos
 from evenplace.photos.geodesy import to_degrees, to_metres
-from evenplace.places import FocalGrid, Grid, Intersection, KdTree, Places, Quadtree, medians, s2
+from evenplace.places import (
+    FocalGrid,
+    Grid,
+    Intersection,
+    KdTree,
+    Places,
+    Quadtree,
+    median_splits,
+    s2,
+)
 from tests import oracle_places as oracle
 
 Floats = NDArray[np.float64]
@@ -98,7 +107,7 @@ def test_kd_tree_leaves_differ_by_a_factor_of_two_at_most(
 
 def test_a_large_kd_tree_splits_on_the_table_and_is_as_even() -> None:
     photos = town(300_000)
-    assert len(photos) > medians.MANY
+    assert len(photos) > median_splits.MANY
     places = KdTree(max_photos=100).partition(photos)
     assert places.counts.max() <= 100
     assert places.counts.min() >= 50

@@ -15,7 +15,7 @@ from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pools, rank_pools
 from evenplace.retrieval.column import RowFile
 from evenplace.retrieval.hits import Hits
-from evenplace.retrieval.rows import _Benches, compare_rows, dots
+from evenplace.retrieval.row_products import _Benches, compare_rows, dots
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
@@ -62,7 +62,7 @@ def test_a_batch_equals_its_queries_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coded: bool, updated: bool
 ) -> None:
     if coded:
-        monkeypatch.setattr("evenplace.retrieval.tuning.FEWEST", 64)
+        monkeypatch.setattr("evenplace.retrieval.shortlist_effort.FEWEST", 64)
     index = built(tmp_path / "index", updated=updated)
     assert (index.coarse is not None) == coded
     queries, _ = drawn(70, 3)
@@ -83,8 +83,10 @@ def test_a_batch_equals_its_queries_one_by_one(
 def test_products_do_not_depend_on_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenplace.retrieval.rows._GATHERED", 30 * DIM)  # a query in several pieces
-    monkeypatch.setattr("evenplace.retrieval.rows._BENCHES", _Benches())
+    monkeypatch.setattr(
+        "evenplace.retrieval.row_products._GATHERED", 30 * DIM
+    )  # a query in several pieces
+    monkeypatch.setattr("evenplace.retrieval.row_products._BENCHES", _Benches())
     index = built(tmp_path / "index", updated=True)
     queries, _ = drawn(40, 4)
     rows = np.random.default_rng(0).integers(len(index), size=4000)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from evenplace.retrieval import coarse as coarse_room
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.means import mean_prototypes
-from evenplace.retrieval.scale import fit_scale
-from evenplace.retrieval.tuning import build_coarse, exact_pass, made_up_queries
+from evenplace.retrieval.posterior_scale import fit_scale
+from evenplace.retrieval.shortlist_effort import build_coarse, exact_pass, made_up_queries
 from tests.drawn import unit
 
 Floats = NDArray[np.float32]
@@ -79,7 +79,7 @@ def test_codes_come_back_from_disk(places: tuple[Floats, Floats, Coarse], tmp_pa
 
 
 def test_white_noise_is_left_to_the_exact_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenplace.retrieval.tuning._AXES", (64,))
+    monkeypatch.setattr("evenplace.retrieval.shortlist_effort._AXES", (64,))
     noise = unit(coarse_room.FEWEST, 512, 0)
     assert build_coarse(noise, np.arange(len(noise)), unit(64, 512, 1), 30.0) is None
 

@@ -11,7 +11,6 @@ from evenplace.errors import SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.polar import PolarSpectra
 from evenplace.retrieval.rerank import (
     CFD,
     KDE,
@@ -23,6 +22,7 @@ from evenplace.retrieval.rerank import (
     build_reranker,
     spectra_for,
 )
+from evenplace.retrieval.stored_spectra import PolarSpectra
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 

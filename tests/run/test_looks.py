@@ -14,7 +14,7 @@ from evenplace.cli import main
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval import open_index, packed_features
-from evenplace.retrieval.local_features import Features, LocalFeatures
+from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.points import cached_points
 from evenplace.run.run import Run
@@ -85,11 +85,11 @@ def test_the_index_keeps_points_and_the_run_what_they_are_worth(run: Path) -> No
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Photos in which points are looked for."""
-    found, real = [], packed_features.features_of
+    found: list[str] = []
 
     def watched(kind: LocalFeatures, path: str) -> Features:
         found.append(path)
-        return real(kind, path)
+        return features_of(kind, path)
 
     monkeypatch.setattr(packed_features, "features_of", watched)
     return found

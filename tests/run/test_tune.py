@@ -128,7 +128,7 @@ def test_photos_of_the_training_are_indexed_without_reading_them_again(
     anew = Run(again).index(town)
     assert read.paths(np.arange(len(read))) == anew.paths(np.arange(len(anew)))
     np.testing.assert_allclose(read.descriptors, anew.descriptors, atol=3e-3)
-    monkeypatch.setattr("evenplace.run.folder.Describer", None)
+    monkeypatch.setattr("evenplace.run.run_folder.Describer", None)
     Run(run).index(town[np.arange(30)])
     with pytest.raises(TypeError):
         Run(again).index(town)

@@ -13,11 +13,11 @@ from PIL import Image
 
 from evenplace.describe.describer import Described
 from evenplace.serve import batches
+from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
-from evenplace.serve.library import Library
+from evenplace.serve.reloading import Library
 from evenplace.serve.settings import Batching, Limits
-from evenplace.serve.waiting import WaitingRoom
 from tests.serve.conftest import Town, jpeg
 
 

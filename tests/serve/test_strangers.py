@@ -14,6 +14,7 @@ import pytest
 from PIL import Image, features
 
 from evenplace.serve import unread
+from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client, ServiceError
 from evenplace.serve.connection import Connection
@@ -21,7 +22,6 @@ from evenplace.serve.decode import weigh_photo
 from evenplace.serve.lanes import HEAVY, Budget, Lanes
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits, Settings
-from evenplace.serve.waiting import WaitingRoom
 from tests.serve.conftest import Town, jpeg, listening, serving
 from tests.serve.test_api import ask, problem_of
 from tests.serve.test_queue import process

@@ -17,8 +17,8 @@ from evenplace.photos import Photos
 from evenplace.training.compare import CliqueObjective
 from evenplace.training.dev import corner, rehearsal
 from evenplace.training.loop import train
-from evenplace.training.low_visit import with_loss
 from evenplace.training.partition import cut_places
+from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe, recipe_names
 from evenplace.training.steps import Step
 from tests.training.town import draw_town, quick_run, small_network

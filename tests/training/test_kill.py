@@ -20,13 +20,13 @@ sys.path.insert(0, {root!r})
 import torch
 torch.set_num_threads(1)
 from evenplace.photos import read_photos
-from evenplace.training import session
+from evenplace.training import fit
 from tests.training.town import quick_run
-learn = session.Session._learn
+learn = fit.Session._learn
 def slowly(self, *args):
     learn(self, *args)
     time.sleep(0.05)
-session.Session._learn = slowly
+fit.Session._learn = slowly
 quick_run(read_photos({town!r}), Path({run!r}), *{settings!r})
 """
 ROOT = str(Path(__file__).parents[2])
@@ -89,7 +89,7 @@ def test_a_killed_run_goes_on_as_if_unbroken(
 def test_a_checkpoint_within_an_epoch_is_taken_up_there(
     town: tuple[Path, Photos], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenplace.training.session import Session
+    from evenplace.training.fit import Session
 
     settings = ["epochs=2", "batch=6", "checkpoint=0", "accumulate=2", "optimiser=sgd"]
     whole = quick_run(town[1], tmp_path / "whole", *settings)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evenplace.photos import Photos
-from evenplace.training.session import Session
+from evenplace.training.fit import Session
 from tests.training.town import draw_town, quick_run
 
 PAIRS = ["loss.name=multi-similarity", "photos_per_place=3", "batch=24"]

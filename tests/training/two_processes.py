@@ -23,7 +23,7 @@ from evenplace.errors import RunError
 from evenplace.photos import read_photos
 from evenplace.training import distributed
 from evenplace.training.distributed import Ranks, join_ranks, leave_ranks, rank_of_process
-from evenplace.training.session import Session
+from evenplace.training.fit import Session
 from tests.training.town import quick_run
 
 PATIENCE, WORK = 10.0, 13  # seconds a group waits for a word, and the first process works

@@ -41,7 +41,7 @@ def train(
     from evenplace.run.run import Run
     from evenplace.training.dev import corner, rehearsal
     from evenplace.training.distributed import leave_ranks, rank_of_process, world_size
-    from evenplace.training.low_visit import with_loss
+    from evenplace.training.plug_in import with_loss
     from evenplace.training.recipe import find_recipe
 
     recipe = find_recipe(method, preset)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from evenplace.retrieval import Batch, Index, Search
 from evenplace.retrieval.column import ranges
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
-from evenplace.retrieval.polar import COUNT, SEED, PolarSpectra, as_turns, draw_points
-from evenplace.retrieval.rows import dots
+from evenplace.retrieval.row_products import dots
+from evenplace.retrieval.stored_spectra import COUNT, SEED, PolarSpectra, as_turns, draw_points
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """What training rewards: arrays in, scalars out.
 
 `prior` says how often places were photographed · `classification`, `adjusted`, `reweighted`,
-`margins` and `yes_no` take cosines to every place · `pairs` and `triplets` take descriptors of
+`margins` and `sigmoid` take cosines to every place · `pairs` and `triplets` take descriptors of
 a batch · `sampled` is a classifier for very many places · `registry` knows them by name.
 Imports nothing of EvenPlace but its errors, so that any trainer can use it.  Names load on first
 use: a recipe names a loss where there is no torch to compute it with.
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
         hard_weights,
     )
     from .sampled import SampledClassifier
+    from .sigmoid import DistributionBalanced, distribution_balanced
     from .softmax import Columns, target_losses
     from .triplets import Sare, Triplet, sare, triplet
-    from .yes_no import DistributionBalanced, distribution_balanced
 
 _ROOMS = (
     "adjusted", "classification", "coherence", "margins", "pairs", "prior", "reweighted",
-    "sampled", "softmax", "triplets", "yes_no",
+    "sampled", "sigmoid", "softmax", "triplets",
 )  # fmt: skip
 
 __all__ = [

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from evenplace.errors import SettingError
 
+from .multi_similarity_kernel import PullPush, anchor_losses
 from .prior import Counts, PriorLoss, class_weights, logit_offsets
-from .pull_push import PullPush, anchor_losses
 from .similarity import IndicesTuple, list_pairs, of_places, similarities
 
 

@@ -30,7 +30,7 @@ COSINES = {
     "hard-class": "reweighted.HardClass",
     "ldam": "margins.LabelDistributionMargin",
     "adaptive-logit-adjustment": "margins.AdaptiveLogitAdjustment",
-    "distribution-balanced": "yes_no.DistributionBalanced",
+    "distribution-balanced": "sigmoid.DistributionBalanced",
 }
 DESCRIPTORS = {
     "multi-similarity": "pairs.MultiSimilarity",

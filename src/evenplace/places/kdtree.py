@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
-from evenplace.places.cuts import Cuts
 from evenplace.places.keys import tally
-from evenplace.places.medians import grow
+from evenplace.places.median_splits import grow
+from evenplace.places.split_tree import Cuts
 from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]

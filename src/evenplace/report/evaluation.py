@@ -8,8 +8,8 @@ from evenplace.evaluation import Scores
 from evenplace.report import evaluation_parts as parts
 from evenplace.report.figures import save_figure
 from evenplace.report.gallery import Pictures
-from evenplace.report.kept import Kept, read_kept
 from evenplace.report.page import Section, page, write_page
+from evenplace.report.run_files import Kept, read_kept
 
 
 def write_report(

@@ -20,11 +20,11 @@ from evenplace.report import curves, tables
 from evenplace.report.audit_pictures import sample_pictures
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
-from evenplace.report.kept import Kept
 from evenplace.report.map import Cells, Points, Tiles, map_html
 from evenplace.report.match_lines import open_look
 from evenplace.report.page import Figure, Section, figures_html, table_html
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
+from evenplace.report.run_files import Kept
 from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
 from evenplace.report.sheets import lay_out
 from evenplace.retrieval.verification import REFUTED, VERIFIED

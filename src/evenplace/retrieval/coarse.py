@@ -2,8 +2,8 @@
 
 All prototypes are scanned as 4-bit codes along a few principal axes (faiss's fast scan: 110,000
 places are 3.5 MB and a fraction of a millisecond), and the `refine` best of them are read whole.
-How many axes and how many to refine is measured when the index is built (`tuning.tune`), so that
-at most 0.1 % of the exact shortlist is lost.
+How many axes and how many to refine is measured when the index is built
+(`shortlist_effort.tune`), so that at most 0.1 % of the exact shortlist is lost.
 
 The posterior needs a sum over all places.  The refined ones are added up exactly; scores of the
 others are taken as Gaussian below the lowest refined score t, with the mean m and variance v that
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import map_array, write_array
 from evenplace.retrieval.codec import principal_axes
-from evenplace.retrieval.rows import compare_held, dots
+from evenplace.retrieval.row_products import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

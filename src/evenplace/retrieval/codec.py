@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from evenplace.errors import SettingError, unknown_name
 from evenplace.retrieval.arrays import map_array, write_array
 from evenplace.retrieval.column import Column
-from evenplace.retrieval.rows import compare_fetched, compare_rows
+from evenplace.retrieval.row_products import compare_fetched, compare_rows
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

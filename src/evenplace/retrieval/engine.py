@@ -18,7 +18,6 @@ from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import explain, least_confidence, masses
 from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.candidates import Pools, Rankings
-from evenplace.retrieval.collect import collect, collect_around, refined
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
 from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits
 from evenplace.retrieval.index import Index, open_index
@@ -33,6 +32,7 @@ from evenplace.retrieval.position import fuse_positions
 from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
 from evenplace.retrieval.second_look import Picture, SecondLook
 from evenplace.retrieval.shortlist import Shortlist
+from evenplace.retrieval.shortlisted_photos import collect, collect_around, refined
 from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 
 Floats = NDArray[np.float32]

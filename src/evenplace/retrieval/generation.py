@@ -27,11 +27,11 @@ from evenplace.retrieval.index import ROWS
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries
 from evenplace.retrieval.means import PlaceMeans
-from evenplace.retrieval.polar import COUNT, SEED, draw_points, write_spectra
+from evenplace.retrieval.posterior_scale import fit_scale, photo_spread
 from evenplace.retrieval.reach import fill_means
-from evenplace.retrieval.rows import widened
-from evenplace.retrieval.scale import fit_scale, photo_spread
-from evenplace.retrieval.tuning import build_coarse, made_up_queries
+from evenplace.retrieval.row_products import widened
+from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
+from evenplace.retrieval.stored_spectra import COUNT, SEED, draw_points, write_spectra
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.column import ranges
-from evenplace.retrieval.tuning import exact_pass, multiplied
+from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -44,9 +44,9 @@ from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.column import Column, ranges
 from evenplace.retrieval.levels import CLASSES, PARENTS, STARTS, Levels
 from evenplace.retrieval.manifest import Manifest
-from evenplace.retrieval.polar import COUNT, SEED, PolarSpectra, draw_points
-from evenplace.retrieval.rows import widened
-from evenplace.retrieval.scale import photo_spread
+from evenplace.retrieval.posterior_scale import photo_spread
+from evenplace.retrieval.row_products import widened
+from evenplace.retrieval.stored_spectra import COUNT, SEED, PolarSpectra, draw_points
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import map_array, write_array
 from evenplace.retrieval.coarse import Found, log_sum
-from evenplace.retrieval.rows import dots
+from evenplace.retrieval.row_products import dots
 
 if TYPE_CHECKING:
     from evenplace.networks.levels import LevelClassifiers

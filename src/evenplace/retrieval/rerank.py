@@ -15,9 +15,16 @@ from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.photos.files import whole_file
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
-from evenplace.retrieval.polar import COUNT, PHASES, PolarSpectra, as_turns, blend, draw_points
-from evenplace.retrieval.rows import dots
-from evenplace.retrieval.scale import photo_spread
+from evenplace.retrieval.posterior_scale import photo_spread
+from evenplace.retrieval.row_products import dots
+from evenplace.retrieval.stored_spectra import (
+    COUNT,
+    PHASES,
+    PolarSpectra,
+    as_turns,
+    blend,
+    draw_points,
+)
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

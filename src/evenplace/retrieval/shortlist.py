@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval.coarse import Found
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.tuning import exact_pass
+from evenplace.retrieval.shortlist_effort import exact_pass
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
-from evenplace.retrieval.rows import widened
+from evenplace.retrieval.row_products import widened
 
 FREQUENCIES = ("paper", "multiscale", "matched")
 _BASE = math.pi / 4  # sigma_0

@@ -31,7 +31,7 @@ from evenplace.retrieval.index import ROWS, Index, codec_files, open_index
 from evenplace.retrieval.levels import CLASSES, STARTS
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.means import PlaceMeans
-from evenplace.retrieval.polar import PolarSpectra
+from evenplace.retrieval.stored_spectra import PolarSpectra
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

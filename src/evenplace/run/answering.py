@@ -7,8 +7,8 @@ from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
-from evenplace.run.folder import RunFolder
 from evenplace.run.learned_look import LearnedLook
+from evenplace.run.run_folder import RunFolder
 from evenplace.run.store import open_store
 
 

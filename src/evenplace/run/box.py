@@ -22,7 +22,7 @@ from evenplace.errors import IndexFileError, RunError
 from evenplace.photos.files import because
 from evenplace.retrieval.manifest import Manifest
 from evenplace.run.checksums import sealing
-from evenplace.run.folder import RunFolder
+from evenplace.run.run_folder import RunFolder
 
 LEARNED = ("fused.json", "calibration.json")
 NEEDS = "requirements.txt"

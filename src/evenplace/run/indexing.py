@@ -28,8 +28,8 @@ from evenplace.retrieval.packed_features import KnownRows, pack_photos
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.update import add_photos, replace_photos
 from evenplace.run.checksums import sealing
-from evenplace.run.folder import NO_NETWORK, RunFolder
 from evenplace.run.points import cached_points
+from evenplace.run.run_folder import NO_NETWORK, RunFolder
 from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
@@ -54,7 +54,6 @@ def index_database(
     trained on are not read again where training kept the trunk's output of them.  Where another
     network ranks, it describes them too, for run/ranking.  keep: as in `index_descriptors`.
     """
-    known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
     ranks = join_ranks(run.how.get("device", "auto"))
     paired, progress = bool(run.second), announce("describing the database") if announce else None
     if paired and ranks.first:
@@ -72,6 +71,7 @@ def index_database(
     elif ranks.first:
         described = describe_cached(run.network, database.paths, cache_folder, progress)
     if ranks.first:
+        known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
         _lay_out(run, database, described, keep, known, announce)
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()

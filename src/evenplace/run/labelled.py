@@ -12,9 +12,9 @@ from evenplace.errors import PhotoError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.retrieval import open_index
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folder import RunFolder
 from evenplace.run.folds import Fold
 from evenplace.run.learned_look import LearnedLook
+from evenplace.run.run_folder import RunFolder
 from evenplace.run.tune import Tuned, rehearse_folds
 from evenplace.training.loop import Announce
 

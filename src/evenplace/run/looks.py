@@ -75,8 +75,8 @@ def learn_look(
     away = [off_the_map(fold.only(some[::_OFTEN])) for fold, some in asked]
     lost = [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
     counts = _count_inliers(cases + lost, spec.features, folder, known, announce)
-    known = list(zip(cases, counts, strict=False))
-    weights = fit_look([_looked(case, inliers) for case, inliers in known])
+    on_map = zip(cases, counts, strict=False)
+    weights = fit_look([_looked(case, inliers) for case, inliers in on_map])
     answers = [
         (case, weights.rank(case.ranking, inliers))
         for case, inliers in zip(cases + lost, counts, strict=True)

@@ -1,6 +1,6 @@
 """A run: photos in, answers out, and one folder that every stage shares.
 
-train → tune → index → locate, evaluate        each reads and writes `folder.py`'s files
+train → tune → index → locate, evaluate        each reads and writes `run_folder.py`'s files
 """
 
 import json
@@ -30,8 +30,8 @@ from evenplace.retrieval.shift import find_shift
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
-from evenplace.run.folder import RunFolder
 from evenplace.run.located import Located, locate_pictures
+from evenplace.run.run_folder import RunFolder
 from evenplace.training.recipe import Recipe, read_recipe
 
 if TYPE_CHECKING:  # what trains, tunes or indexes is loaded by the stage that needs it: see `box`

@@ -8,7 +8,7 @@ from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.milvus import MilvusStore
-from evenplace.run.folder import RunFolder
+from evenplace.run.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,12 @@ from evenplace.retrieval.hits import join_hits
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.checksums import sealing
-from evenplace.run.folder import RunFolder
 from evenplace.run.folds import RIGHT, Fold, Ints, stored_folds, trained_folds
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
+from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import SearchSpec

@@ -21,12 +21,12 @@ from evenplace.describe.describer import Describer
 from evenplace.photos.pictures import Size
 from evenplace.retrieval import Answer
 from evenplace.retrieval.local_features import Features
+from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.decode import decode_photo, weigh_photo
 from evenplace.serve.lanes import HEAVY, Lanes
 from evenplace.serve.problems import Problem
+from evenplace.serve.served_index import Snapshot
 from evenplace.serve.settings import Batching, Limits
-from evenplace.serve.snapshot import Snapshot
-from evenplace.serve.waiting import WaitingRoom
 
 _SMALL = 1 << 20  # bytes; a larger photo decodes slowly, and meanwhile others may want the network
 

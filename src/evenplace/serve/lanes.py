@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.memory import give_back
-from evenplace.serve.waiting import WaitingRoom
 
 HEAVY = 48 << 20  # bytes; a JPEG of any size is lighter, unless it is progressive
 LIGHT_TOGETHER = 96 << 20

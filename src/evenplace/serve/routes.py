@@ -13,9 +13,9 @@ from evenplace.photos.pictures import open_picture
 from evenplace.serve import examples, schema
 from evenplace.serve.decode import encode_jpeg
 from evenplace.serve.problems import Problem
+from evenplace.serve.responses import say_about, say_answer, say_place_detail, say_places
+from evenplace.serve.served_index import Snapshot
 from evenplace.serve.service import Service
-from evenplace.serve.snapshot import Snapshot
-from evenplace.serve.speak import say_about, say_answer, say_place_detail, say_places
 from evenplace.serve.uploads import check_announced, read_uploads
 
 router = APIRouter()

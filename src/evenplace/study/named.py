@@ -14,7 +14,7 @@ from evenplace.study.elsewhere import elsewhere, second_look
 from evenplace.study.pipelines import pipelines
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
-from evenplace.training.low_visit import with_loss
+from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import find_recipe, recipe_names
 
 PAPER, OURS = "dapr-m-paper-small", "dapr-m"

@@ -2,7 +2,7 @@
 
 from evenplace.study import paper
 from evenplace.study.spec import Study, System
-from evenplace.training.low_visit import with_loss
+from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import find_recipe
 
 

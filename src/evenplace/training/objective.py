@@ -21,9 +21,9 @@ from evenplace.losses import PriorLoss, build_loss
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
+from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
-from evenplace.training.source import PhotoSource
 from evenplace.training.steps import Step
 
 Ints = NDArray[np.int64]

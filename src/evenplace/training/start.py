@@ -18,9 +18,9 @@ from evenplace.networks.aggregators import Aggregator
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.places.table import Places
+from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.initialise import fit_on_maps
 from evenplace.training.recipe import Recipe
-from evenplace.training.source import PhotoSource
 
 _CHUNK = 256
 _ENOUGH_FOR_PCA = 20_000

@@ -17,7 +17,7 @@ from evenplace.photos.splits import split_by_position
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, tiers
-from evenplace.training.source import PhotoSource
+from evenplace.training.batch_pictures import PhotoSource
 
 Ints = NDArray[np.int64]
 RADIUS = 25.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.run.run import Run
-from evenplace.serve.snapshot import Snapshot
+from evenplace.serve.served_index import Snapshot
 
 log = logging.getLogger("evenplace.serve")
 Mark = tuple[int, int, int]

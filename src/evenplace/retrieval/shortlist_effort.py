@@ -18,7 +18,7 @@ from evenplace.retrieval.coarse import (
     fit_coarse,
     log_sum,
 )
-from evenplace.retrieval.rows import compare_held, dots
+from evenplace.retrieval.row_products import compare_held, dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.places.cuts import BLOCK as SMALL
-from evenplace.places.cuts import EAST, MASK, NORTH, STEPS, Cuts, Lattice
 from evenplace.places.keys import BLOCK
+from evenplace.places.split_tree import BLOCK as SMALL
+from evenplace.places.split_tree import EAST, MASK, NORTH, STEPS, Cuts, Lattice
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

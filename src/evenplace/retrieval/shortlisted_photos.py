@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenplace.retrieval.candidates import Pools, rank_pools
 from evenplace.retrieval.coarse import Found
 from evenplace.retrieval.column import Column
-from evenplace.retrieval.rows import compare_rows
+from evenplace.retrieval.row_products import compare_rows
 from evenplace.retrieval.shortlist import Shortlist, cells_around
 from evenplace.retrieval.stores import Nearest, Store
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.polar import PolarSpectra, as_turns, draw_points, write_spectra
+from evenplace.retrieval.stored_spectra import PolarSpectra, as_turns, draw_points, write_spectra
 from tests.drawn import unit
 
 SIZES = np.array([4, 1, 0, 7])

@@ -11,8 +11,8 @@ from evenplace.retrieval import Answer as Found
 from evenplace.retrieval.answer_json import answer_json, spots_json
 from evenplace.retrieval.answers import why_uncalibrated
 from evenplace.serve import schema
+from evenplace.serve.served_index import Snapshot
 from evenplace.serve.settings import Settings
-from evenplace.serve.snapshot import Snapshot
 
 
 def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
