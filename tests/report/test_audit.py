@@ -1,6 +1,7 @@
 """The audit: its numbers, and a page that needs no network."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid, KdTree
 from evenplace.report.audit import audit_path, audit_photos, write_audit
 from evenplace.report.audit_answers import read_answers, recall_by_tier
+from evenplace.report.audit_figures import choose_windows, write_figures
 from evenplace.report.map import Cells, Points, map_html
 from evenplace.report.page import Figure, Section, figures_html, page
 from tests.photos import drawn
@@ -162,3 +164,49 @@ def test_a_page_without_a_map_carries_no_map_code() -> None:
     with_map = page("t", [Section("map", map_html(cells, Points(np.zeros((1, 2)))))])
     assert "Leaflet" in with_map
     assert '</script>"' not in with_map
+
+
+def test_windows_are_where_most_photos_are_and_where_tiers_mix() -> None:
+    dice = np.random.default_rng(0)
+    centres = np.unique(dice.integers(0, 40, (120, 2)) * 20.0, axis=0)
+    counts, tiers = dice.integers(1, 30, len(centres)), dice.integers(0, 3, len(centres))
+    side, windows = choose_windows(centres, tiers, counts)
+    assert side == np.ptp(centres, axis=0).max() / 8
+
+    def inside(middle: list[float]) -> list[int]:
+        reach = side / 2
+        return [row for row, (x, y) in enumerate(centres.tolist())
+                if abs(x - middle[0]) <= reach and abs(y - middle[1]) <= reach]  # fmt: skip
+
+    def mixed(middle: list[float]) -> float:
+        found = [int(tiers[row]) for row in inside(middle)]
+        shares = [found.count(tier) / len(found) for tier in set(found)]
+        return -sum(p * math.log(p) for p in shares) if len(found) >= 4 else 0.0
+
+    def dense(middle: list[float]) -> float:
+        return float(sum(counts[row] for row in inside(middle)))
+
+    free = centres.tolist()
+    for window, worth in zip(windows.tolist(), (dense, dense, mixed, mixed), strict=True):
+        assert worth(window) == pytest.approx(max(map(worth, free)))
+        free = [one for one in free
+                if max(abs(one[0] - window[0]), abs(one[1] - window[1])) >= side]  # fmt: skip
+
+
+def test_the_tails_of_several_sets_lie_in_one_figure(tmp_path: Path) -> None:
+    few = Grid(20).partition(Photos.from_arrays(east=[1.0, 2.0, 50.0], north=[1.0, 2.0, 1.0]))
+    many = audit_path(survey(tmp_path / "photos")).places
+    drawn = write_figures({"many": many, "few": few}, tmp_path)
+    assert [file.name for file in drawn] == ["map.svg", "distribution.svg"]
+    rows = (tmp_path / "distribution.csv").read_text().splitlines()[1:]
+    told = [row.split('"')[1::2][-1].split(":")[0] + row[row.rindex('"') + 1 :] for row in rows]
+    assert told[-2:] == ["few,25.0,2.0", "few,75.0,1.0"]
+    assert [row.split(",")[2] for row in told[:10]] == [f"{n:.1f}" for n in range(10, 0, -1)]
+    assert (tmp_path / "map.png").stat().st_size > 10_000
+
+
+def test_a_base_map_lies_under_one_city(tmp_path: Path) -> None:
+    url = "https://tiles.example/{z}/{x}/{y}.png"
+    found = audit_path(survey(tmp_path / "photos"))
+    assert url in write_audit(found, tmp_path / "audit.html", tiles=url).read_text()
+    assert url not in write_audit(found, tmp_path / "audit.html").read_text()

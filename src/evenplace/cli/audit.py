@@ -24,9 +24,18 @@ def audit(
     predictions: Annotated[
         Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
     ] = None,
+    tiles: Annotated[
+        str | None, typer.Option(help="a base map, as in https://tiles.example/{z}/{x}/{y}.png")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="folder for the map and the tail as still pictures")
+    ] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option(help="other photos, for the figure of tails")
+    ] = None,
 ) -> None:
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
-    from evenplace.report.audit import audit_path, title_of, write_audit
+    from evenplace.report.audit import audit_path, cut_path, title_of, write_audit
 
     found = audit_path(
         path, cell=cell, min_photos=min_photos, against=against, layout=layout,
@@ -38,8 +47,17 @@ def audit(
     if each:
         print_table(cities, each, "city by city, and together")
     console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
-    if out is None:
+    if figures is not None:
+        from evenplace.report.audit_figures import write_figures
+
+        sets = {title_of(path): found.places}
+        for other in beside or ():
+            sets[title_of(other)] = cut_path(other, cell=cell, min_photos=min_photos)[1]
+        for file in write_figures(sets, figures):
+            console.print(f"wrote {file}", markup=False, soft_wrap=True)
+    if out is not None:
+        title = f"How uneven are the photos of {title_of(path)}?"
+        page = write_audit(found, out, title=title, tiles=tiles)
+        console.print(f"wrote {page}", markup=False, soft_wrap=True)
+    elif figures is None:
         console.print("with a map and pictures: --out audit.html", markup=False)
-        return
-    page = write_audit(found, out, title=f"How uneven are the photos of {title_of(path)}?")
-    console.print(f"wrote {page}", markup=False, soft_wrap=True)

@@ -187,13 +187,9 @@ def audit_path(
 
     choice: which of its photos, as `read_photos` takes it (`city`, `zone`, `bbox`).
     """
-    photos = read_photos(path, layout=layout, **(choice or {}))
-    places = Grid(cell=cell, min_photos=min_photos).partition(photos)
-    if not len(places):
-        raise PlaceError(
-            f"no cell of {cell:g} m has {min_photos} photos; take a larger --cell or fewer "
-            "--min-photos"
-        )
+    photos, places = cut_path(
+        path, cell=cell, min_photos=min_photos, layout=layout, **(choice or {})
+    )
     return audit_photos(
         photos,
         places,
@@ -201,6 +197,20 @@ def audit_path(
         descriptors=None if descriptors is None else read_descriptors(descriptors),
         answers=None if predictions is None else read_answers(predictions, photos),
     )
+
+
+def cut_path(
+    path: str | Path, *, cell: float, min_photos: int, **choice: Any
+) -> tuple[Photos, Places]:
+    """The photos of a folder, and the map cut into squares."""
+    photos = read_photos(path, **choice)
+    places = Grid(cell=cell, min_photos=min_photos).partition(photos)
+    if not len(places):
+        raise PlaceError(
+            f"no cell of {cell:g} m has {min_photos} photos; take a larger --cell or fewer "
+            "--min-photos"
+        )
+    return photos, places
 
 
 def _rival(name: str, photos: Photos, places: Places) -> Places:
@@ -212,12 +222,21 @@ def _rival(name: str, photos: Photos, places: Places) -> Places:
     return cut
 
 
-def write_audit(audit: Audit, path: str | Path, title: str = "Audit", pictures: int = 300) -> Path:
-    """Write the page: one file, with up to `pictures` small photos inside."""
+def write_audit(
+    audit: Audit,
+    path: str | Path,
+    title: str = "Audit",
+    pictures: int = 300,
+    tiles: str | None = None,
+) -> Path:
+    """Write the page: one file, with up to `pictures` small photos inside.
+
+    tiles: the address of a base map, which the page then asks of the network.
+    """
     from evenplace.report.audit_page import audit_page
     from evenplace.report.page import write_page
 
-    return write_page(audit_page(audit, title, Path(path).parent, pictures), path)
+    return write_page(audit_page(audit, title, Path(path).parent, pictures, tiles), path)
 
 
 def _tier(places: Places, number: int, coverage: Coverage, diversity: Diversity | None) -> TierRow:

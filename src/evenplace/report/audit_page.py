@@ -16,7 +16,7 @@ from evenplace.places.tiers import TIERS
 from evenplace.report.audit import Audit
 from evenplace.report.audit_pictures import Samples, sample_pictures
 from evenplace.report.audit_plots import Band, heading_rose, rank_plot, year_plot
-from evenplace.report.map import Cells, Points, map_html
+from evenplace.report.map import Cells, Points, map_html, tiles_under
 from evenplace.report.page import Figure, Section, figures_html, page, table_html, tier_mark
 from evenplace.report.sheets import Sheets, lay_out
 
@@ -25,11 +25,13 @@ CURVES = 24  # cities whose ranks are drawn
 SHARES = 24  # parts the ranks are cut into for diversity and recall
 
 
-def audit_page(audit: Audit, title: str, folder: Path, pictures: int) -> str:
+def audit_page(
+    audit: Audit, title: str, folder: Path, pictures: int, tiles: str | None = None
+) -> str:
     """The whole page; `folder` is where it will lie."""
     samples = sample_pictures(audit.photos, audit.places, folder, pictures)
     sections: list[Section | None] = [_numbers(audit), _cities(audit), _curve(audit)]
-    sections.append(_map(audit, samples))
+    sections.append(_map(audit, samples, tiles))
     if audit.recall:
         sections.append(_recall(audit))
     if audit.against is not None:
@@ -140,7 +142,7 @@ def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _map(audit: Audit, samples: Samples) -> Section:
+def _map(audit: Audit, samples: Samples, tiles: str | None) -> Section:
     places = audit.places
     facts: dict[str, object] = {"photos": places.counts, "east": np.round(places.centres[:, 0]),
                                 "north": np.round(places.centres[:, 1])}  # fmt: skip
@@ -158,7 +160,7 @@ def _map(audit: Audit, samples: Samples) -> Section:
         beside = f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
     return Section(
         "Where",
-        map_html(cells, Points(_dots(audit, sheets))),
+        map_html(cells, Points(_dots(audit, sheets)), tiles=tiles_under(tiles, places)),
         "Each place in the colour of its tier. Drag to move (two fingers on a phone); click a "
         f"place for its photos, and then the wheel zooms; a button hides a tier.{beside}",
     )

@@ -13,14 +13,13 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
 from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
 from evenplace.report.audit_pictures import sample_pictures
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
-from evenplace.report.map import Cells, Points, Tiles, map_html
+from evenplace.report.map import Cells, Points, map_html, tiles_under
 from evenplace.report.match_lines import open_look
 from evenplace.report.page import Figure, Section, figures_html, table_html
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
@@ -181,15 +180,10 @@ def where(
         "ones wrong. Drag to move (two fingers on a phone), click a place for its photos or a "
         "query for its answer; the switch shows one tier, here and in the gallery."
     )
-    if tiles is not None and len(places.maps) > 1:
-        raise SettingError(
-            f"tiles={tiles!r} can lie under one city, and these places are of "
-            f"{', '.join(places.cities)}; leave it out"
-        )
-    base = None if tiles is None else Tiles(tiles, places.maps[0].zone)
     if len(places.maps) > 1:
         caption += f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
-    return Section("Where", tier_switch() + map_html(cells, points, tiles=base) + _DOTS, caption)
+    drawn = map_html(cells, points, tiles=tiles_under(tiles, places))
+    return Section("Where", tier_switch() + drawn + _DOTS, caption)
 
 
 def gallery(systems: Sequence[Scores], kept: Sequence[Kept], pictures: Pictures) -> Section:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.photos.geodesy import to_degrees
+from evenplace.places.table import Places
 
 _EARTH = 6_378_137.0  # metres, the web's sphere
 TIER_KEYS = (("head", "--head"), ("middle", "--middle"), ("tail", "--tail"))
@@ -82,6 +83,18 @@ class Tiles:
             )
         ]
         return [float(part) for part in found]
+
+
+def tiles_under(url: str | None, places: Places) -> Tiles | None:
+    """The base map of the places, if one was asked for; it lies under one city."""
+    if url is None:
+        return None
+    if len(places.maps) > 1:
+        raise SettingError(
+            f"tiles={url!r} can lie under one city, and these places are of "
+            f"{', '.join(places.cities)}; leave it out, or choose one with --city"
+        )
+    return Tiles(url, places.maps[0].zone)
 
 
 def map_html(

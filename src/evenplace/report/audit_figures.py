@@ -1,0 +1,140 @@
+"""Still pictures of an audit, for papers: the map with four zooms, and several sets' tails.
+
+C places · V corners · W windows
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
+
+from evenplace.places.table import Places
+from evenplace.places.tiers import TIERS
+from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, save_figure
+from evenplace.report.page import TIER_COLOURS
+
+Floats = NDArray[np.float64]
+_COLOURS = np.array([TIER_COLOURS[tier] for tier in TIERS])
+_ZOOMS = ("dense", "dense", "mixed", "mixed")
+_ACROSS = 8  # a window is this part of the map's longer side
+_FEWEST = 4  # places that make a window mixed
+_LEGIBLE = 60  # places of a window whose photos can be written into them
+
+
+def write_figures(sets: Mapping[str, Places], folder: Path) -> list[Path]:
+    """Draw the map of the first set and the tails of all, each as SVG, PNG and CSV."""
+    drawn = {"map": map_figure(next(iter(sets.values()))), "distribution": tails_figure(sets)}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in drawn.items():
+        save_figure(figure, folder / name)
+    return [folder / f"{name}.svg" for name in drawn]
+
+
+@mpl.rc_context(STYLE)
+def tails_figure(sets: Mapping[str, Places]) -> Figure:
+    """Photos of each place, the most photographed first, a line a set (supplement A).
+
+    Sets of any size lie over each other: ranks are shares of the places.
+    """
+    figure, axes = blank(7.2, 3.4)
+    lines: Any = axes
+    for number, (name, places) in enumerate(sets.items()):
+        counts = np.sort(places.counts)[::-1]
+        share = 100 * (np.arange(len(counts)) + 0.5) / len(counts)
+        label = f"{name}: {len(counts):,} places, {counts[0]:,} to {counts[-1]:,} photos"
+        colour = INK if len(sets) == 1 else SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+        style = ("-", "--", ":")[number // len(SYSTEM_COLOURS) % 3]
+        lines.step(share, counts, where="mid", color=colour, ls=style, lw=2, label=label)
+    axes.set_yscale("log")
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("places, most photographed first, %")
+    axes.set_ylabel("photos of a place")
+    axes.legend(loc="upper right", fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def map_figure(places: Places) -> Figure:
+    """The places in the colours of their tiers, and four windows of them enlarged.
+
+    Of several cities the one with most places is drawn.
+    """
+    home = int(np.bincount(places.home).argmax())
+    mine = places.home == home
+    corners, tiers, counts = places.outlines[mine], places.tiers[mine], places.counts[mine]
+    centres = places.centres[mine]
+    side, windows = choose_windows(centres, tiers, counts)
+    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+    grid = figure.add_gridspec(2, 4)
+    whole = figure.add_subplot(grid[:, :2])
+    _draw(whole, corners, tiers, frame=False)
+    whole.autoscale_view()
+    whole.set_title(places.maps[home].city, fontsize=9)
+    for number, (middle, kind) in enumerate(zip(windows, _ZOOMS, strict=False)):
+        corner, letter = middle - side / 2, "abcd"[number]
+        whole.add_patch(Rectangle(tuple(corner), side, side, fill=False, ec=INK, lw=1.2))
+        at = (corner[0] + side / 20, corner[1] + side * 0.95)
+        whole.text(*at, letter, fontweight="bold", ha="left", va="top")
+        zoom = figure.add_subplot(grid[number // 2, 2 + number % 2])
+        _draw(zoom, corners, tiers, frame=True)
+        zoom.set_xlim(corner[0], corner[0] + side)
+        zoom.set_ylim(corner[1], corner[1] + side)
+        zoom.set_title(f"{letter}: {kind}, {side:.0f} m", fontsize=9)
+        inside = _inside(centres, middle, side)
+        zoom.plot(*centres[inside].T, ls="", marker="", label="places")  # what the CSV lists
+        if inside.sum() <= _LEGIBLE:
+            for spot, count in zip(centres[inside].tolist(), counts[inside].tolist(), strict=True):
+                zoom.text(*spot, str(count), color="white", fontsize=7, ha="center", va="center")
+    keys = [Patch(color=colour, label=tier) for tier, colour in TIER_COLOURS.items()]
+    figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=9)
+    return figure
+
+
+def choose_windows(
+    centres: Floats, tiers: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[float, Floats]:
+    """The side of a window and where four of them are: two dense, two mixed, none overlapping.
+
+    Dense: the most photos.  Mixed: the tiers of its places as even as can be (entropy).  Windows
+    are centred on places; a small map may have room for fewer.  -> metres, (W, 2).
+    """
+    side = max(float(np.ptp(centres, axis=0).max()) / _ACROSS, 1.0)
+    inside = [_inside(centres, middle, side) for middle in centres]
+    dense = np.array([counts[one].sum() for one in inside], np.float64)
+    mixed = np.array([_entropy(tiers[one]) for one in inside])
+    taken: list[Floats] = []
+    for kind in _ZOOMS:
+        apart = np.ones(len(centres), bool)
+        for other in taken:
+            apart &= np.abs(centres - other).max(axis=1) >= side
+        if not apart.any():
+            break
+        worth = np.where(apart, dense if kind == "dense" else mixed, -1.0)
+        taken.append(centres[int(worth.argmax())])
+    return side, np.array(taken)
+
+
+def _inside(centres: Floats, middle: Floats, side: float) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.abs(centres - middle).max(axis=1) <= side / 2
+    return found
+
+
+def _entropy(tiers: NDArray[np.int64]) -> float:
+    if len(tiers) < _FEWEST:
+        return 0.0
+    share = np.bincount(tiers, minlength=len(TIERS)) / len(tiers)
+    return float(-(share * np.log(np.maximum(share, 1e-12))).sum())
+
+
+def _draw(axes: Any, corners: Floats, tiers: NDArray[np.int64], *, frame: bool) -> None:
+    axes.add_collection(PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0))
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(frame)
