@@ -93,4 +93,11 @@ def test_a_study_trains_on_one_set_and_asks_others(
     assert len(table) >= 2, said  # with low-visit bias and without
     assert "msls-val-740 (part)" in said
     assert "photos of Boston, London, seeds 0" in said
-    assert (tmp_path / "plug-in-transfer" / "tables.md").is_file()
+    written = tmp_path / "plug-in-transfer"
+    assert "figures/tests.svg" in (written / "tables.md").read_text()
+    bars = (written / "figures/tests.csv").read_text().splitlines()
+    systems = {line.split(",")[1] for line in bars[1:]}
+    assert {"BoQ", "BoQ + LB"} <= systems
+    assert len(bars) == 1 + 4 * len(systems)  # overall and by tier
+    shown = float(table[0].split("|")[2])
+    assert float(bars[1].split(",")[-1]) == pytest.approx(shown, abs=0.05)

@@ -3,12 +3,19 @@
 T tests
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
 
 from evenplace.errors import RunError
+from evenplace.evaluation import Scores
 from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
+from evenplace.report.figures import STYLE, SYSTEM_COLOURS, save_figure
 from evenplace.report.tables import markdown
 from evenplace.study.runs import Findings
 from evenplace.study.spread import spread
@@ -48,6 +55,39 @@ def transfer_tables(found: Mapping[str, Findings]) -> str:
     )
 
 
+@mpl.rc_context(STYLE)
+def draw_multiples(found: Mapping[str, Findings]) -> Figure:
+    """R@1 overall and by tier, a row a test and a column a method, plain beside changed."""
+    study = next(iter(found.values())).study
+    hosts = {host: [one.name for one in study.systems if study.baseline(one) == host]
+             for host in dict.fromkeys(map(study.baseline, study.systems))}  # fmt: skip
+    size = (2.2 * len(hosts) + 0.6, 1.9 * len(found) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    grid: Any = figure.subplots(len(found), len(hosts), sharex=True, sharey=True, squeeze=False)
+    for row, (test, one) in enumerate(found.items()):
+        for column, (host, names) in enumerate(hosts.items()):
+            axes = grid[row, column]
+            for number, name in enumerate(names):
+                at = np.arange(4) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
+                colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+                width = 0.74 / len(names)
+                axes.bar(at, _by_tier(one.of(name).parts), width, color=colour, label=name)
+            axes.set_title("" if row else host, fontsize=9)
+            axes.set_ylabel("" if column else f"{test}, R@1 %", fontsize=9)
+            axes.set_xticks(range(4), ("all", *TIERS), fontsize=8)
+            if not row:
+                axes.legend(fontsize=7, loc="upper right")
+    grid[0, 0].set_ylim(0, 125)  # room for the legends
+    grid[0, 0].set_yticks(range(0, 101, 20))
+    return figure
+
+
+def _by_tier(parts: Sequence[Scores]) -> list[float]:
+    """R@1 overall and by tier, the mean of the seeds."""
+    tiers = [[part.recall[1], *(part.by_query[tier].recall[1] for tier in TIERS)] for part in parts]
+    return np.nan_to_num(np.mean(tiers, axis=0)).tolist()
+
+
 def _about(found: Mapping[str, Findings]) -> str:
     """What was trained on, and the size of every test."""
     first = next(iter(found.values())).splits[0]
@@ -65,8 +105,12 @@ def _about(found: Mapping[str, Findings]) -> str:
 
 
 def write_transfer(found: Mapping[str, Findings], out: Path, command: str = "") -> Path:
-    """Write out/tables.md; each test has a folder of its own beside it."""
-    text = f"# One training, {len(found)} tests\n\n`{command}`\n\n{transfer_tables(found)}\n"
+    """Write out/tables.md and its figure; each test has a folder of its own beside it."""
+    save_figure(draw_multiples(found), out / "figures" / "tests")
+    text = (
+        f"# One training, {len(found)} tests\n\n`{command}`\n\n{transfer_tables(found)}\n\n"
+        "![R@1 of every method and test](figures/tests.svg)\n"
+    )
     with whole_file(out / "tables.md", RunError) as draft:
         draft.write_text(text, encoding="utf-8")
     return out / "tables.md"
