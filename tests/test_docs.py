@@ -3,24 +3,45 @@
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import evenplace as ep
 from tests.documents.blocks import PAGES, TYPED, Block, read_blocks
 from tests.documents.names import check_names
+from tests.test_layers import ROOMS
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_command_line_s_page_is_its_help() -> None:
-    spec = importlib.util.spec_from_file_location("make_cli", ROOT / "docs/make_cli.py")
+def script(name: str) -> Any:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_command_line_s_page_is_its_help() -> None:
     found = (ROOT / "docs/cli.md").read_text()
-    assert found == module.reference(), "run: python docs/make_cli.py"
+    assert found == script("make_cli").reference(), "run: python docs/make_cli.py"
+
+
+def test_the_pictures_show_the_rooms_and_who_imports_whom() -> None:
+    """But for the sizes of the rooms, which change every day."""
+    pictures = script("make_pictures")
+    for name in ("architecture", "framework"):
+        drawn, kept = (
+            re.sub(r"\d+ files, [\d.]+k lines", "", text)
+            for text in (getattr(pictures, name)(), (pictures.PICTURES / f"{name}.svg").read_text())
+        )
+        assert drawn == kept, "run: python docs/make_pictures.py"
+    assert set(pictures.ROOMS) == set(ROOMS) - {"errors", "demo", "__main__"}
+    assert pictures.imports()["evaluation"] >= {"retrieval", "photos"}
+    assert "evaluation" not in pictures.imports()["retrieval"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
