@@ -101,3 +101,17 @@ def test_a_study_trains_on_one_set_and_asks_others(
     assert len(bars) == 1 + 4 * len(systems)  # overall and by tier
     shown = float(table[0].split("|")[2])
     assert float(bars[1].split(",")[-1]) == pytest.approx(shown, abs=0.05)
+
+
+def test_uncertainty_is_judged_on_every_test(
+    standins: Standins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["study", "confidence", "--train", standins.gsv, "--city", "Boston"]
+    words += ["--test", standins.msls, "--test", standins.pitts30k]
+    words += ["--system", "recommended", "--seeds", 1, "--out", tmp_path, *TINY]
+    said = typed(capsys, *words)
+    rows = {line.split("|")[1].strip(): line.split("|")[2:] for line in said.splitlines()
+            if line.startswith("| ")}  # fmt: skip
+    assert {"own", "l2", "sue", "cfd"} <= set(rows)
+    assert ".86" in " ".join(rows["sue"])  # the paper's, on Nordland
+    assert len([cell for cell in rows["cfd"] if cell.strip()]) == 2 + 3

@@ -17,6 +17,7 @@ from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import STYLE, SYSTEM_COLOURS, save_figure
 from evenplace.report.tables import markdown
+from evenplace.study import paper
 from evenplace.study.runs import Findings
 from evenplace.study.spread import spread
 
@@ -51,8 +52,27 @@ def transfer_tables(found: Mapping[str, Findings]) -> str:
             "R@1 by tier: queries ranked by how often their place was photographed, 30 % head, "
             "40 % middle, 30 % tail, as the paper's MSLS and Pitts30k tables.",
             markdown(tiered, tiers),
+            *([_uncertainty(found)] if "confidence" in first.study.tables else []),
         ]
     )
+
+
+def _uncertainty(found: Mapping[str, Findings]) -> str:
+    """AUC-PR of every source on each test, in the supplement's layout; the last system's answers.
+
+    paper: the supplement's own row of that source, for the sets it has.
+    """
+    last = next(iter(found.values())).outcomes[-1].system.name
+    asked = {test: one.of(last).parts for test, one in found.items()}
+    sources = list(next(iter(asked.values()))[0].knowing)
+    theirs = list(paper.CONFIDENCE["l2"])
+    rows = [
+        [name, *(spread([p.knowing[name].auc_pr for p in parts], 3) for parts in asked.values()),
+         *(paper.CONFIDENCE.get(name, {}).get(data, "") for data in theirs)]
+        for name in sources
+    ]  # fmt: skip
+    columns = ["source", *(f"{test}, AUC-PR" for test in asked), *(f"paper, {d}" for d in theirs)]
+    return f"Uncertainty, of {last}'s answers; `own` is the system's.\n\n{markdown(columns, rows)}"
 
 
 @mpl.rc_context(STYLE)
