@@ -101,6 +101,18 @@ def test_without_pictures_or_points_answers_stay_as_they_were(index: Index) -> N
         assert not found.looked.any()
 
 
+def test_photos_that_are_gone_are_not_refuted(index: Index, tmp_path: Path) -> None:
+    query = index.vectors(np.arange(2))
+    bare = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "bare"
+    )
+    plain = Search(bare, shortlist=40).search(query, 5)
+    found = engine(bare, settled=30).search(query, 5, pictures=[points(0), points(1)])
+    np.testing.assert_array_equal(found.rows, plain.rows)
+    assert np.isnan(found.inliers).all()
+    assert not found.looked.any()
+
+
 def test_inliers_alone_can_be_the_confidence(index: Index) -> None:
     found = engine(index, confidence="inliers").search(
         index.vectors(np.arange(2)), 5, pictures=[points(0), points(99)]

@@ -58,7 +58,7 @@ class LookWeights:
 
     def settles(self, inliers: Floats) -> bool:
         """Whether these say enough."""
-        return bool(self.settled and np.max(inliers, initial=0) >= self.settled)
+        return bool(self.settled and np.nan_to_num(inliers).max(initial=0) >= self.settled)
 
     def rank(self, ranking: Ranking, inliers: Floats) -> Ranking:
         """Rank candidates again; those nobody looked at keep their distance, in the new unit.
@@ -99,7 +99,7 @@ class SecondLook:
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
         self.packing = Packing(self.kind.dim)
-        self._held: OrderedDict[int, Features] = OrderedDict()
+        self._held: OrderedDict[int, Features | None] = OrderedDict()
         self._lock = Lock()
 
     def __str__(self) -> str:
@@ -114,12 +114,15 @@ class SecondLook:
 
         As many as are kept of a photo, so that a rehearsal with kept ones is like the real thing.
         """
+        return self._see(picture) or Features.nothing(self.kind.dim)
+
+    def _see(self, picture: Picture) -> Features | None:
         if isinstance(picture, Features):
             return picture.best(self.packing.count)
         try:
             return features_of(self.kind, picture).best(self.packing.count)
         except PhotoError:
-            return Features.nothing(self.kind.dim)
+            return None
 
     def rank(self, rows: Rows, ranking: Ranking, query: Features) -> Ranking:
         """Look at the best candidates of one query and rank them again.
@@ -138,8 +141,13 @@ class SecondLook:
         return self.weights.rank(ranking, inliers)
 
     def count_inliers(self, query: Features, rows: Rows) -> Floats:
-        """How many points of a query match each of some photos.  -> (N,)."""
-        return np.array([verify(query, one).inliers for one in self.features(rows)], np.float32)
+        """How many points of a query match each of some photos; nan: it is not there to look at.
+
+        -> (N,).
+        """
+        seen = self._features(rows)
+        found = [np.nan if one is None else verify(query, one).inliers for one in seen]
+        return np.array(found, np.float32)
 
     def match(self, query: Picture, row: int) -> Match:
         """What a picture and a photo of the index have in common, point by point."""
@@ -158,18 +166,21 @@ class SecondLook:
         return shares
 
     def features(self, rows: Rows) -> list[Features]:
-        """The points of some photos of the index."""
+        """The points of some photos of the index; none of one that cannot be read."""
+        return [one or Features.nothing(self.kind.dim) for one in self._features(rows)]
+
+    def _features(self, rows: Rows) -> list[Features | None]:
         kept = self.index.columns.get(self.kind.name)
         if kept is not None:
             return [self.packing.unpack(row) for row in kept[rows]]
         return [self._find(int(row)) for row in rows]
 
-    def _find(self, row: int) -> Features:
+    def _find(self, row: int) -> Features | None:
         with self._lock:
             if row in self._held:
                 self._held.move_to_end(row)
                 return self._held[row]
-        found = self.see(self.index.paths(np.array([row]))[0])
+        found = self._see(self.index.paths(np.array([row]))[0])
         with self._lock:
             self._held[row] = found
             if len(self._held) > _HELD:
