@@ -53,7 +53,14 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
+        try:
+            return getattr(importlib.import_module(_NAMES[name]), name)
+        except ModuleNotFoundError as cause:
+            from evenplace.errors import SettingError, missing_package
+
+            if text := missing_package(cause):
+                raise SettingError(text) from cause
+            raise
     raise AttributeError(f"evenplace has no {name!r}; it has {', '.join(__all__)}")
 
 

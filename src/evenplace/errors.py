@@ -48,6 +48,33 @@ class RunError(EvenPlaceError):
     """A run folder that cannot be used."""
 
 
+_EXTRAS = {
+    "serve": ("fastapi", "starlette", "uvicorn", "python_multipart", "multipart",
+              "prometheus_client", "httpx"),
+    "search": ("faiss",),
+    "tsne": ("openTSNE",),
+    "hdf5": ("h5py",),
+    "milvus": ("pymilvus", "milvus_lite"),
+    "heic": ("pillow_heif",),
+    "matlab": ("scipy",),
+}  # fmt: skip
+_LEFT_OUT = ("torch", "torchvision", "timm", "onnx", "onnxscript", "safetensors", "matplotlib")
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """What to install for what was asked, in a sentence; empty for a package nobody offers."""
+    name = (error.name or "").partition(".")[0]
+    for extra, modules in _EXTRAS.items():
+        if name in modules:
+            return f"this needs {name}, which is not installed; pip install 'evenplace[{extra}]'"
+    if name in _LEFT_OUT:
+        return (
+            f"this needs {name}, which is not installed here (a box only answers); "
+            "pip install evenplace"
+        )
+    return ""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> SettingError:
     """Say that `name` is no known `kind`, name the nearest one, and list them all."""
     names = sorted(known)

@@ -2,15 +2,19 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from evenplace.photos import read_photos
 from tests.documents.typist import in_this_process
 from tests.drawn import draw_split
 from tests.serve.conftest import make_run
+from tests.standins import Standins
 
 CARELESS = {
     # photos that are not there, or are no photos
@@ -124,3 +128,49 @@ def test_nothing_is_left_behind(made: Path, monkeypatch: pytest.MonkeyPatch) -> 
         said, code = in_this_process(["evenplace", *line.split()])
         assert code == 0, said
     assert sorted(path.name for path in made.iterdir()) == before
+
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+{code}
+"""
+TYPE = "from evenplace.cli import main\nsys.argv = {words!r}\nmain()"
+CLIENT = "import evenplace as ep\nep.Client('http://127.0.0.1:8000')"
+
+
+@pytest.mark.parametrize(
+    ("package", "words", "extra"),
+    [
+        ("fastapi", ["serve", "RUN"], "serve"),
+        ("uvicorn", ["serve", "RUN"], "serve"),
+        ("prometheus_client", ["serve", "RUN"], "serve"),
+        ("h5py", ["index", "run", "--database", "PHOTOS", "--descriptors", "some.h5"], "hdf5"),
+        ("faiss", ["index", "run", "--database", "PHOTOS", "--descriptors", "some.npy",
+                   "--keep", "pq8"], "search"),
+        ("httpx", [], "serve"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_missing_extra_is_told_with_what_installs_it(
+    package: str, words: list[str], extra: str, standins: Standins, tmp_path: Path
+) -> None:
+    (tmp_path / "some.h5").touch()
+    many = len(read_photos(standins.photos))
+    noise = np.random.default_rng(0).normal(size=(many, 64)).astype(np.float32)
+    np.save(tmp_path / "some.npy", noise / np.linalg.norm(noise, axis=1, keepdims=True))
+    typed = ["evenplace", *(str(standins.photos) if word == "PHOTOS" else word for word in words)]
+    code = WITHOUT.format(package=package, code=TYPE.format(words=typed) if words else CLIENT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    told = f"this needs {package}, which is not installed; pip install 'evenplace[{extra}]'"
+    assert told in done.stderr
+    assert done.returncode == (2 if words else 1)
+    assert ("Traceback" in done.stderr) == (not words)

@@ -27,9 +27,8 @@ from evenplace.cli import (
 from evenplace.cli.console import end_output, errors, sentence, speak_any_name
 from evenplace.cli.memory import keep_freed_memory
 from evenplace.cli.threads import spin_briefly
-from evenplace.errors import EvenPlaceError
+from evenplace.errors import EvenPlaceError, missing_package
 
-_LEFT_OUT = ("torch", "torchvision", "timm", "onnx", "onnxscript", "safetensors", "matplotlib")
 app = typer.Typer(
     help="Find where a photo was taken, on the quiet street as on the busy avenue.",
     no_args_is_help=True,
@@ -107,13 +106,9 @@ def main() -> None:
         errors.print(f"error: {text}", markup=False, soft_wrap=True)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        if debug or error.name not in _LEFT_OUT:
+        if debug or not (text := missing_package(error)):
             raise
-        errors.print(
-            f"error: this needs {error.name}, which is not installed here (a box only answers); "
-            "pip install evenplace",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+        errors.print(f"error: {text}", markup=False, soft_wrap=True)
         sys.exit(2)
     finally:
         end_output()

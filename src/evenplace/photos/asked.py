@@ -1,4 +1,4 @@
-"""Which pictures somebody asks about: photos, folders, patterns, lists, tables, videos.
+"""Which pictures somebody asks about: photos, folders, zips, patterns, lists, tables, videos.
 
 None of them needs a position.  What is no picture is passed over and counted.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
+from evenplace.photos.archives import is_archive, unpacked
 from evenplace.photos.columns import USUAL
 from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import Shot, read_shot
@@ -91,8 +92,8 @@ def is_video(path: str | Path) -> bool:
 
 def _meant(word: str, passed: Counter[str]) -> list[str]:
     path = Path(word)
-    if path.is_dir():
-        return _folder(path, passed)
+    if path.is_dir() or is_archive(path):
+        return _folder(path if path.is_dir() else unpacked(path), passed)
     if not path.exists() and any(mark in word for mark in "*?["):
         names = sorted(glob.glob(word, recursive=True))  # noqa: PTH207, a pattern with folders
         if not names:

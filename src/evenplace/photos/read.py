@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenplace.errors import PhotoError, unknown_name
+from evenplace.photos.archives import is_archive, unpacked
 from evenplace.photos.choose import keep_box, keep_cities, leave_strays
 from evenplace.photos.columns import USUAL
 from evenplace.photos.gather import keep_zone
@@ -60,7 +61,7 @@ def read_photos(
     bbox: Sequence[float] | None = None,
     **settings: Any,
 ) -> Photos:
-    """Read the photos of a folder or a table, with where and which way each was taken.
+    """Read the photos of a folder, a zip or a table, with where and which way each was taken.
 
     `layout` is one of LAYOUTS, found by looking when not named; `pattern` is a shell pattern for
     file names; `zone=` keeps one UTM zone, `city=` one city or several, `bbox=` west, south, east
@@ -71,6 +72,7 @@ def read_photos(
     """
     where = Path(path)
     check_exists(where)
+    where = unpacked(where) if is_archive(where) else where
     given = {key: value for key, value in settings.items() if value is not None}
     named = USUAL.keys() & given.keys() - {"zone"}  # columns: then it is a table
     name = layout or ("table" if named else find_layout(where))

@@ -1,0 +1,77 @@
+"""A zip of photos is read like the folder that it was made of."""
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from evenplace.errors import PhotoError
+from evenplace.photos import read_photos
+from evenplace.photos.asked import find_asked
+from tests.photos import drawn
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for place in range(3):
+        drawn.picture(tmp_path / "trip" / drawn.sfxl_name(545010.0 + 100 * place, 4184010.0))
+    return tmp_path / "trip"
+
+
+@pytest.fixture
+def archive(folder: Path) -> Path:
+    return Path(shutil.make_archive(str(folder), "zip", folder))
+
+
+def names(paths: list[str] | tuple[str, ...]) -> list[str]:
+    return sorted(Path(path).name for path in paths)
+
+
+def test_photos_and_positions_are_those_of_the_folder(folder: Path, archive: Path) -> None:
+    plain, zipped = read_photos(folder), read_photos(archive)
+    assert names(zipped.paths) == names(plain.paths)
+    assert sorted(zipped.positions.tolist()) == sorted(plain.positions.tolist())
+    assert all(Path(path).is_file() for path in zipped.paths)
+    assert names(find_asked([archive]).paths) == names(plain.paths)
+
+
+def test_it_is_unpacked_once_and_again_when_it_changes(folder: Path, archive: Path) -> None:
+    first = Path(read_photos(archive).paths[0]).stat().st_ino
+    assert Path(read_photos(archive).paths[0]).stat().st_ino == first
+    drawn.picture(folder / drawn.sfxl_name(546010.0, 4184010.0))
+    shutil.make_archive(str(folder), "zip", folder)
+    later = (archive.with_suffix(".unzipped")).stat().st_mtime + 5
+    os.utime(archive, (later, later))
+    assert len(read_photos(archive)) == 4
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "text"])
+def test_a_damaged_one_leaves_a_sentence_and_nothing_else(archive: Path, damage: str) -> None:
+    data = bytearray(archive.read_bytes())
+    if damage == "flipped":
+        data[len(data) // 3] ^= 0xFF
+    archive.write_bytes({"cut": data[: len(data) // 2], "text": b"no zip"}.get(damage, data))
+    with pytest.raises(PhotoError, match="cannot be unpacked"):
+        read_photos(archive)
+    assert sorted(one.name for one in archive.parent.iterdir()) == ["trip", "trip.zip"]
+
+
+def test_what_climbs_out_of_the_archive_stays_inside(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "sly.zip", "w") as files:
+        files.writestr("../../outside.txt", "no")
+        picture = drawn.picture(tmp_path / "a" / drawn.sfxl_name(545010.0, 4184010.0))
+        files.write(picture, picture.name)
+    assert len(read_photos(tmp_path / "sly.zip")) == 1
+    assert not (tmp_path.parent / "outside.txt").exists()
+    assert not (tmp_path / "outside.txt").exists()
+
+
+def test_one_that_the_disk_cannot_hold_is_refused(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type("Usage", (), {"free": 10})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(PhotoError, match="make room"):
+        read_photos(archive)
