@@ -79,14 +79,7 @@ class LogitAdjustment(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return cross_entropy(
-            cosines,
-            labels,
-            scale=self.scale,
-            weights=self.weights,
-            offsets=self.offsets,
-            columns=columns,
-        )
+        return self.weighed(cross_entropy, cosines, labels, scale=self.scale, columns=columns)
 
 
 class BalancedSoftmax(PriorLoss):
@@ -98,14 +91,7 @@ class BalancedSoftmax(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return cross_entropy(
-            cosines,
-            labels,
-            scale=self.scale,
-            weights=self.weights,
-            offsets=self.offsets,
-            columns=columns,
-        )
+        return self.weighed(cross_entropy, cosines, labels, scale=self.scale, columns=columns)
 
 
 def _adjusted(

@@ -171,14 +171,7 @@ class CrossEntropy(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return cross_entropy(
-            cosines,
-            labels,
-            scale=self.scale,
-            weights=self.weights,
-            offsets=self.offsets,
-            columns=columns,
-        )
+        return self.weighed(cross_entropy, cosines, labels, scale=self.scale, columns=columns)
 
 
 class LargeMarginCosine(PriorLoss):
@@ -199,13 +192,12 @@ class LargeMarginCosine(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return large_margin_cosine(
+        return self.weighed(
+            large_margin_cosine,
             cosines,
             labels,
             scale=self.scale,
             margin=self.margin,
-            weights=self.weights,
-            offsets=self.offsets,
             columns=columns,
         )
 
@@ -230,14 +222,13 @@ class AngularMargin(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return additive_angular_margin(
+        return self.weighed(
+            additive_angular_margin,
             cosines,
             labels,
             scale=self.scale,
             margin=self.margin,
             easy=self.easy,
-            weights=self.weights,
-            offsets=self.offsets,
             columns=columns,
         )
 

@@ -208,7 +208,8 @@ class LowVisitBiasPairs(PriorLoss):
         self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
     ) -> Tensor:
         """Average the loss of (B, D) descriptors over their anchors."""
-        return multi_similarity(
+        return self.weighed(
+            multi_similarity,
             descriptors,
             labels,
             indices_tuple,
@@ -216,8 +217,6 @@ class LowVisitBiasPairs(PriorLoss):
             gamma_n=self.gamma_n,
             tau=self.tau,
             mining=self.mining,
-            weights=self.weights,
-            offsets=self.offsets,
         )
 
     def reach(self) -> dict[str, Any]:
@@ -248,15 +247,14 @@ class Contrastive(PriorLoss):
         self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
     ) -> Tensor:
         """Average the loss of (B, D) descriptors over their pairs."""
-        return contrastive(
+        return self.weighed(
+            contrastive,
             descriptors,
             labels,
             indices_tuple,
             pos_margin=self.pos_margin,
             neg_margin=self.neg_margin,
             squared=self.squared,
-            weights=self.weights,
-            offsets=self.offsets,
         )
 
     def reach(self) -> dict[str, Any]:

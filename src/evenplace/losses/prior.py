@@ -207,6 +207,10 @@ class PriorLoss(nn.Module):
         device = weights.device if self.counts is None else self.counts.device
         self.weights = weights.detach().float().to(device)
 
+    def weighed(self, loss: Callable[..., Tensor], *batch: Any, **settings: Any) -> Tensor:
+        """A loss of this batch under the prior there is."""
+        return loss(*batch, weights=self.weights, offsets=self.offsets, **settings)
+
     def set_epoch(self, epoch: int) -> None:
         """Hear that epoch `epoch` (from 0) begins; most losses do not care."""
 

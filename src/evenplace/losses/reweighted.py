@@ -115,14 +115,8 @@ class Focal(PriorLoss):
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return focal(
-            cosines,
-            labels,
-            gamma=self.gamma,
-            scale=self.scale,
-            weights=self.weights,
-            offsets=self.offsets,
-            columns=columns,
+        return self.weighed(
+            focal, cosines, labels, gamma=self.gamma, scale=self.scale, columns=columns
         )
 
 

@@ -125,14 +125,8 @@ class Triplet(PriorLoss):
         self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
     ) -> Tensor:
         """Average the loss of (B, D) descriptors over the triplets that violate it."""
-        return triplet(
-            descriptors,
-            labels,
-            indices_tuple,
-            margin=self.margin,
-            mining=self.mining,
-            weights=self.weights,
-            offsets=self.offsets,
+        return self.weighed(
+            triplet, descriptors, labels, indices_tuple, margin=self.margin, mining=self.mining
         )
 
     def reach(self) -> dict[str, Any]:
@@ -164,14 +158,8 @@ class Sare(PriorLoss):
         self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
     ) -> Tensor:
         """Average the loss of (B, D) descriptors over their triplets."""
-        return sare(
-            descriptors,
-            labels,
-            indices_tuple,
-            temperature=self.temperature,
-            joint=self.joint,
-            weights=self.weights,
-            offsets=self.offsets,
+        return self.weighed(
+            sare, descriptors, labels, indices_tuple, temperature=self.temperature, joint=self.joint
         )
 
     def reach(self) -> dict[str, Any]:
