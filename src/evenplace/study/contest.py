@@ -27,8 +27,8 @@ def contest() -> Study:
         "contest",
         "Is the recommended system ahead of every method in small, overall and in each tier?",
         tuple(systems),
-        tables=("recall", "gains", "confidence"),
-        figures=("steps", "precision-recall"),
+        tables=("recall", "gains"),
+        figures=("steps",),
         note="Each method is trained and asked as its recipe says. Gains are a method's over the "
         "recommended system: below zero where it is beaten.",
     )
