@@ -355,12 +355,7 @@ class Search:
             pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
         else:
             pools = collect_around(self.places, self.store, sought, ranked, found, nearest)
-        if self.ranking.codec.refines:
-            given = split_queries(queries, self.index, self.ranking)[1]
-            pools = refined(pools, given, self.ranking.columns["exact"])
-        if hidden is not None:
-            unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(hidden)]
-            pools = pools.without(np.concatenate(unseen))
+        pools = self._seen(pools, queries, hidden)
         clock.append(time.perf_counter())
         rankings = self._rank(pools)
         look_ms = np.zeros(len(queries))
@@ -378,12 +373,8 @@ class Search:
         }
         if look_ms.any():
             elapsed_ms["verify"] = look_ms
-        top = rankings.best(pools, k)
         hits = Hits(
-            rows=top.rows,
-            distances=top.distances,
-            cosines=top.cosines,
-            inliers=top.inliers,
+            **rankings.best(pools, k)._asdict(),
             looked=rankings.looked,
             shortlist=found.places,
             posterior=np.exp(self.index.scale * found.scores - found.log_total[:, None]),
@@ -392,6 +383,16 @@ class Search:
             elapsed_ms=elapsed_ms,
         )
         return Batch(first=first, pools=pools, rankings=rankings, spots=spots, hits=hits)
+
+    def _seen(self, pools: Pools, queries: Floats, hidden: Sequence[Rows] | None) -> Pools:
+        """The candidates by their exact descriptors, where codes found them; some are hidden."""
+        if self.ranking.codec.refines:
+            given = split_queries(queries, self.index, self.ranking)[1]
+            pools = refined(pools, given, self.ranking.columns["exact"])
+        if hidden is None:
+            return pools
+        unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(hidden)]
+        return pools.without(np.concatenate(unseen))
 
     def _nothing(self, k: int) -> Hits:
         """The answers to no queries."""
