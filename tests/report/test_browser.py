@@ -127,6 +127,15 @@ def test_a_phone_shows_all_of_it(page: Any) -> None:
     assert page.locator("h2", has_text="Queries and answers").is_visible()
 
 
+def test_a_desk_shows_every_column(page: Any) -> None:
+    page.set_viewport_size({"width": 1000, "height": 800})
+    widths = page.eval_on_selector_all(
+        "table", "all => all.map(t => [t.scrollWidth, t.parentElement.clientWidth])"
+    )
+    assert widths
+    assert all(table <= box for table, box in widths), widths
+
+
 def test_the_dark_is_dark(page: Any) -> None:
     page.emulate_media(color_scheme="dark")
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -328,7 +328,7 @@ def _query_texts(scores: Scores, pictures: Pictures) -> list[str]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
-    """A table whose intervals and counts stand small below their number, so that it stays slim."""
+    """A table whose intervals, counts and slow ones stand small below their number: it is slim."""
     cells = [[_stacked(html.escape(cell)) for cell in row] for row in rows]
     return table_html([html.escape(column) for column in columns], cells, texts)
 
@@ -336,7 +336,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequenc
 def _stacked(cell: str) -> str:
     number, found, interval = cell.partition(" [")
     if not found:
-        return cell
+        median, of_both, slow = cell.partition(" / ")
+        return f"{median}<br><small>p95 {slow}</small>" if of_both else cell
     rest = interval.replace(" (", "<br>").removesuffix(")")
     return f"{number}<br><small>[{rest}</small>"
 
