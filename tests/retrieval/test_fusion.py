@@ -32,7 +32,15 @@ def drawn(queries: int, seed: int, rule: Fused = TRUTH, candidates: int = 30) ->
         right[generator.choice(candidates, p=chance / chance.sum())] = True
         terms = [x.astype(np.float32) for x in (cosines, impostors, posterior, sizes)]
         asked.append(
-            Evidence(terms[0], terms[1], terms[2], terms[3], right, np.array([0, candidates]))
+            Evidence(
+                terms[0],
+                terms[1],
+                terms[2],
+                terms[3],
+                right,
+                np.array([0, candidates]),
+                np.ones(1, np.float32),
+            )
         )
     return asked
 
@@ -107,7 +115,26 @@ def crowded(one: Evidence) -> Evidence:
         one.log_sizes[rows],
         one.right[rows],
         np.array([0, len(rows)]),
+        one.counts,
     )
+
+
+def test_a_query_that_counts_three_is_as_three_that_count_one() -> None:
+    asked, others = drawn(60, seed=10), drawn(60, seed=11)
+    heavy = [replace(one, counts=np.full(1, 3, np.float32)) for one in asked]
+    # the penalty is worth one query of as many as there are: in 180 it weighs less than in 120
+    once, thrice = fit_fused(heavy + others), fit_fused(asked * 3 + others)
+    assert once.scale == pytest.approx(thrice.scale, rel=1e-3)
+    assert once.scale != pytest.approx(fit_fused(asked + others).scale, rel=1e-3)
+
+
+def test_places_share_what_queries_count() -> None:
+    places = np.array([4, 4, 4, 7, -1])
+    assert fusion.count_queries(places, "queries").tolist() == [1] * 5
+    found = fusion.count_queries(places, "places")
+    assert found.mean() == pytest.approx(1)
+    assert found[:3].sum() == pytest.approx(found[3])
+    assert len(fusion.count_queries(places[:0], "places")) == 0
 
 
 def test_the_fit_is_the_least_surprised() -> None:

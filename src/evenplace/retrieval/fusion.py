@@ -4,8 +4,10 @@ The score of a candidate is the log of its odds to be the match.  So take querie
 has not seen, and find the weights under which the best photo that matches wins most surely over
 all that do not:
 
-    maximise  sum_q log  exp(b_q) / (exp(b_q) + sum_{i wrong} exp(score_qi)),
+    maximise  sum_q n_q log  exp(b_q) / (exp(b_q) + sum_{i wrong} exp(score_qi)),
               b_q = max_{i right} score_qi
+
+n_q is what a query counts: one each, or each place as much as any other (`count_queries`).
 
 One right photo is enough to be found, so one is counted: with all of them a busy place could
 afford to have its number of photos held against each.  Four weights and hundreds of queries:
@@ -50,6 +52,7 @@ class Evidence:
     log_sizes: Floats  # (T,) log of the photos in each candidate's place
     right: NDArray[np.bool_]  # (T,)
     cuts: Rows  # (V + 1,)
+    counts: Floats  # (V,) what each query counts
 
     def __len__(self) -> int:
         return len(self.cuts) - 1
@@ -62,6 +65,7 @@ class Evidence:
         return cls(
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
             cuts=np.append(0, np.cumsum(sizes)),
+            counts=np.concatenate([part.counts for part in parts]),
         )
 
     def telling(self) -> "Evidence":
@@ -76,10 +80,14 @@ class Evidence:
             self.log_sizes[kept],
             self.right[kept],
             np.append(0, np.cumsum(sizes[found])),
+            self.counts[found],
         )
 
-    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Terms (4, T'), which are right (T',), whose they are (T',): a few queries at a time."""
+    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Terms (4, T'), which are right (T',), whose they are (T',), what those count (V',).
+
+        A few queries at a time.
+        """
         first = 0
         while first < len(self):
             start = self.cuts[first]
@@ -88,7 +96,8 @@ class Evidence:
             fields = (self.cosines, self.impostors, self.log_posterior, self.log_sizes)
             terms = torch.from_numpy(np.stack([one[mine] for one in fields])).double()
             of = np.repeat(np.arange(last - first), np.diff(self.cuts[first : last + 1]))
-            yield terms, torch.from_numpy(self.right[mine]), torch.from_numpy(of)
+            counts = torch.from_numpy(self.counts[first:last]).double()
+            yield terms, torch.from_numpy(self.right[mine]), torch.from_numpy(of), counts
             first = last
 
     @property
@@ -117,16 +126,29 @@ def fit_fused(asked: Evidence, start: Fused | None = None) -> Fused:
     def step() -> float:
         optimiser.zero_grad()
         total = add(moved.square().sum())
-        for (cosines, impostors, posterior, sizes), right, of in telling.blocks():
+        for (cosines, impostors, posterior, sizes), right, of, counts in telling.blocks():
             scale, impostor, weight, balance = _weights(first, moved)
             score = scale * (cosines - impostor * impostors)
             score = score + weight * (posterior - balance * sizes)
-            total += add(surprise(score, right, of).sum())
+            total += add((counts * surprise(score, right, of)).sum())
         return total
 
     optimiser.step(step)  # type: ignore[no-untyped-call]
     scale, impostor, weight, balance = (float(w) for w in _weights(first, moved.detach()))
     return Fused(scale=scale, posterior=weight, balance=balance, impostor=impostor)
+
+
+def count_queries(places: Rows, favour: str) -> Floats:
+    """What each query counts, averaging to 1.  places: of each, -1 for none.  (V,) -> (V,).
+
+    queries: all alike, so that what is asked most often is found most often.  places: those of a
+    place share one, so that a street asked about once weighs as much as the square.
+    """
+    if favour == "queries" or not len(places):
+        return np.ones(len(places), np.float32)
+    _, own, many = np.unique(places, return_inverse=True, return_counts=True)
+    shares = 1 / many[own]
+    return (shares / shares.mean()).astype(np.float32)
 
 
 def surprise(score: Tensor, right: Tensor, of: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pools
-from evenplace.retrieval.fusion import Evidence, fit_fused
+from evenplace.retrieval.fusion import Evidence, count_queries, fit_fused
 from evenplace.retrieval.hits import join_hits
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
@@ -221,16 +221,18 @@ def evidence(
 ) -> Evidence:
     """What the fused score would weigh for each photo that asks, of `most` candidates or so."""
     engine = Search(fold.index, shortlist=spec.shortlist, exact=spec.exact)
+    places = query_places(engine, fold.queries, RIGHT.radius)[0]
+    counts = count_queries(places, spec.favour)
     parts, held = [], 0
     for some, batch in fold.search(engine, chosen):
-        parts.append(_weigh(fold, some, batch.pools))
+        parts.append(_weigh(fold, some, batch.pools, counts[some]))
         held += len(parts[-1].right)
         if held > most:
             break
     return Evidence.join(parts)
 
 
-def _weigh(fold: Fold, asked: Ints, pools: Pools) -> Evidence:
+def _weigh(fold: Fold, asked: Ints, pools: Pools, counts: NDArray[np.float32]) -> Evidence:
     log_sizes = np.log(np.maximum(fold.index.sizes, 1)).astype(np.float32)
     return Evidence(
         cosines=pools.cosines,
@@ -239,4 +241,5 @@ def _weigh(fold: Fold, asked: Ints, pools: Pools) -> Evidence:
         log_sizes=np.append(log_sizes, np.float32(0))[pools.places],  # place -1 finds the last
         right=RIGHT.right(fold.queries, fold.index.photos, asked[pools.of], pools.rows),
         cuts=pools.cuts,
+        counts=counts,
     )

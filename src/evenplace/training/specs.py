@@ -21,6 +21,7 @@ RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw")
+FAVOURED = ("queries", "places")
 PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
 
@@ -182,6 +183,7 @@ class SearchSpec:
     counts (Divide&Classify).
     verify: candidates that are looked at a second time, by the points their pictures share with
     the query's; 0 looks at none.  features: what finds those points.
+    favour: what the learned weights serve: queries as they come, or every place alike.
     """
 
     shortlist: int = 20
@@ -193,9 +195,11 @@ class SearchSpec:
     prototypes: str = "cosine"
     verify: int = 0
     features: str = "xfeat"
+    favour: str = "queries"
 
     def __post_init__(self) -> None:
         _known(self, "prototypes", PROTOTYPES)
+        _known(self, "favour", FAVOURED)
         check_settings("search", SearchSpec, vars(self))
         if self.folds == 1:
             raise SettingError("folds=1 holds nothing out; use 0, or 2 and more")
