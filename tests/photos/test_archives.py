@@ -52,7 +52,8 @@ def test_a_damaged_one_leaves_a_sentence_and_nothing_else(archive: Path, damage:
     data = bytearray(archive.read_bytes())
     if damage == "flipped":
         data[len(data) // 3] ^= 0xFF
-    archive.write_bytes({"cut": data[: len(data) // 2], "text": b"no zip"}.get(damage, data))
+    damaged = {"cut": bytes(data[: len(data) // 2]), "text": b"no zip", "flipped": bytes(data)}
+    archive.write_bytes(damaged[damage])
     with pytest.raises(PhotoError, match="cannot be unpacked"):
         read_photos(archive)
     assert sorted(one.name for one in archive.parent.iterdir()) == ["trip", "trip.zip"]

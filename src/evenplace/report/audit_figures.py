@@ -79,8 +79,8 @@ def map_figure(places: Places) -> Figure:
     for number, (middle, kind) in enumerate(zip(windows, _ZOOMS, strict=False)):
         corner, letter = middle - side / 2, "abcd"[number]
         whole.add_patch(Rectangle(tuple(corner), side, side, fill=False, ec=INK, lw=1.2))
-        at = (corner[0] + side / 20, corner[1] + side * 0.95)
-        whole.text(*at, letter, fontweight="bold", ha="left", va="top")
+        x, y = corner[0] + side / 20, corner[1] + side * 0.95
+        whole.text(x, y, letter, fontweight="bold", ha="left", va="top")
         zoom = figure.add_subplot(grid[number // 2, 2 + number % 2])
         _draw(zoom, corners, tiers, frame=True)
         zoom.set_xlim(corner[0], corner[0] + side)

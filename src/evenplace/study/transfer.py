@@ -105,7 +105,7 @@ def draw_multiples(found: Mapping[str, Findings]) -> Figure:
 def _by_tier(parts: Sequence[Scores]) -> list[float]:
     """R@1 overall and by tier, the mean of the seeds."""
     tiers = [[part.recall[1], *(part.by_query[tier].recall[1] for tier in TIERS)] for part in parts]
-    return np.nan_to_num(np.mean(tiers, axis=0)).tolist()
+    return [float(one) for one in np.nan_to_num(np.mean(tiers, axis=0))]
 
 
 def _about(found: Mapping[str, Findings]) -> str:
