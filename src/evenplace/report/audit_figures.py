@@ -89,8 +89,10 @@ def map_figure(places: Places) -> Figure:
         inside = _inside(centres, middle, side)
         zoom.plot(*centres[inside].T, ls="", marker="", label="places")  # what the CSV lists
         if inside.sum() <= _LEGIBLE:
-            for spot, count in zip(centres[inside].tolist(), counts[inside].tolist(), strict=True):
-                zoom.text(*spot, str(count), color="white", fontsize=7, ha="center", va="center")
+            for (x, y), count in zip(
+                centres[inside].tolist(), counts[inside].tolist(), strict=True
+            ):
+                zoom.text(x, y, str(count), color="white", fontsize=7, ha="center", va="center")
     keys = [Patch(color=colour, label=tier) for tier, colour in TIER_COLOURS.items()]
     figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=9)
     return figure

@@ -147,8 +147,9 @@ def count_queries(places: Rows, favour: str) -> Floats:
     if favour == "queries" or not len(places):
         return np.ones(len(places), np.float32)
     _, own, many = np.unique(places, return_inverse=True, return_counts=True)
-    shares: Floats = (1 / many[own]).astype(np.float32)
-    return shares / shares.mean()
+    shares = 1 / many[own]
+    counts: Floats = (shares / shares.mean()).astype(np.float32)
+    return counts
 
 
 def surprise(score: Tensor, right: Tensor, of: Tensor) -> Tensor:
