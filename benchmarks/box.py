@@ -142,7 +142,8 @@ def main() -> int:
         for _ in range(wanted.rounds):
             for way in ways:
                 taken[way].append(locate(way, photo))
-        asked = {way: serve(way, photo.read_bytes(), wanted.queries) for way in ways}
+        picture = photo.read_bytes()
+        asked = {way: serve(way, picture, wanted.queries) for way in ways}
         lines = ["| | `locate`, start to answer, s | query in the service, "
                  "median / 95 %, ms | service, MB |", "|---|---|---|---|"]  # fmt: skip
         for way, served in asked.items():
@@ -152,8 +153,8 @@ def main() -> int:
             )
         index = Run.open(folder / "box").search().index
     head = (
-        f"`python -m benchmarks.box`, {datetime.date.today()}, {len(index)} photos of "
-        f"{index.given} numbers, a box of {size / 1e6:.0f} MB, query {photo.stat().st_size} bytes, "
+        f"`python -m benchmarks.box{' --run RUN' * bool(wanted.run)}`, {datetime.date.today()}, {len(index)} photos of "
+        f"{index.given} numbers, a box of {size / 1e6:.0f} MB, query {len(picture)} bytes, "
         f"{wanted.rounds} rounds, {wanted.queries} queries, load average "
         f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores."
     )
