@@ -153,7 +153,8 @@ def main() -> int:
             )
         index = Run.open(folder / "box").search().index
     head = (
-        f"`python -m benchmarks.box{' --run RUN' * bool(wanted.run)}`, {datetime.date.today()}, {len(index)} photos of "
+        f"`python -m benchmarks.box{' --run RUN' * bool(wanted.run)}`, "
+        f"{datetime.date.today()}, {len(index)} photos of "
         f"{index.given} numbers, a box of {size / 1e6:.0f} MB, query {len(picture)} bytes, "
         f"{wanted.rounds} rounds, {wanted.queries} queries, load average "
         f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores."

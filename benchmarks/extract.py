@@ -194,7 +194,8 @@ def main() -> int:
                     f"| {size[0]} x {size[1]} | {name} | {rate:.1f} | {gain} | "
                     f"{used:.1f} | {less} |"
                 )
-    head = f"`python -m benchmarks.extract {' '.join(sys.argv[1:])}`, {datetime.date.today()}, seed 0, "
+    asked = " ".join(["python -m benchmarks.extract", *sys.argv[1:]])
+    head = f"`{asked}`, {datetime.date.today()}, seed 0, "
     head += f"{torch.get_num_threads()} threads, torch {torch.__version__}, load average "
     head += f"{os.getloadavg()[0]:.1f} of {os.cpu_count()} cores."
     text = "\n".join(["# Extraction", "", head, "", *lines]) + "\n"

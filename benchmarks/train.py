@@ -131,9 +131,8 @@ def main() -> int:
                 f"| cached epoch of {recipe.name}, {trains} train | {cached:.2f} s | "
                 f"from files {fresh:.2f} s | {fresh / cached:.1f} times |"
             )
-    head = (
-        f"`python -m benchmarks.train {' '.join(sys.argv[1:])}`, {datetime.date.today()}, seed 0, "
-    )
+    asked = " ".join(["python -m benchmarks.train", *sys.argv[1:]])
+    head = f"`{asked}`, {datetime.date.today()}, seed 0, "
     head += f"{torch.get_num_threads()} threads, torch {torch.__version__}, "
     head += f"{wanted.photos} photos of 640 x 480."
     text = "\n".join(["# Training", "", head, "", *lines]) + "\n"
