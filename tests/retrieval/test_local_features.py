@@ -9,16 +9,19 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
+from evenplace.describe.onnx_engine import open_session
 from evenplace.errors import PhotoError, SettingError
-from evenplace.networks.xfeat import load_xfeat
 from evenplace.retrieval.local_features import (
     LOCAL_FEATURES,
+    XFEAT,
     Features,
     build_local_features,
     features_of,
+    sample,
 )
 from evenplace.retrieval.packed_features import MOST, Packing, pack_photos
 from evenplace.retrieval.verification import verify
+from tests.networks.xfeat_in_torch import Peaks, load_xfeat
 
 KINDS = ("sift", "xfeat")
 
@@ -128,6 +131,29 @@ def test_photos_are_packed_in_their_order_and_damaged_ones_have_no_points(tmp_pa
     unpacked = [Packing(kind.dim).unpack(row) for row in rows]
     assert len(unpacked[1]) == 0
     assert verify(features_of(kind, paths[2]), unpacked[2]).inliers > 100
+
+
+@pytest.mark.parametrize("sides", [(320, 480), (480, 352), (32, 480), (480, 32), (32, 32)])
+def test_the_file_computes_what_torch_does(sides: tuple[int, int]) -> None:
+    random = torch.Generator().manual_seed(0)
+    grey = 255 * torch.rand(1, 1, *sides, generator=random)
+    with torch.inference_mode():
+        wanted = Peaks(load_xfeat(XFEAT))(grey)
+    found = open_session(XFEAT, threads=1).run(None, {"grey": grey.numpy()})
+    for mine, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, other.numpy(), rtol=0, atol=3e-5)
+
+
+@pytest.mark.parametrize("cubic", [False, True])
+def test_maps_are_read_between_their_cells_as_torch_reads_them(cubic: bool) -> None:
+    random = np.random.default_rng(0)
+    maps = random.normal(size=(5, 7, 9)).astype(np.float32)
+    spots = random.uniform(-0.1, 1.1, (200, 2)).astype(np.float32)
+    wanted = torch.nn.functional.grid_sample(
+        torch.from_numpy(maps)[None], torch.from_numpy(2 * spots - 1)[None, None],
+        mode="bicubic" if cubic else "bilinear", align_corners=False,
+    )[0, :, 0].T  # fmt: skip
+    np.testing.assert_allclose(sample(maps, spots, cubic=cubic), wanted.numpy(), atol=2e-5)
 
 
 def test_the_network_computes_what_the_authors_does() -> None:

@@ -20,7 +20,7 @@ from tests.drawn import draw_photos
 from tests.run.boxes import ask, draw_run, free_port, serving
 
 ROOT = Path(__file__).parents[2]
-ABSENT = ("torch", "timm", "torchvision", "safetensors", "onnx", "onnxscript", "matplotlib", "cv2")
+ABSENT = ("torch", "timm", "torchvision", "safetensors", "onnx", "onnxscript", "matplotlib")
 BLOCK = f"""
 import sys
 
@@ -126,16 +126,23 @@ def test_exporting_again_brings_the_index_as_it_is_now(run: Run, box: Path, tmp_
     assert Run.open(copy).verify()
 
 
-def test_a_second_look_stays_with_the_run(run: Run, tmp_path: Path) -> None:
-    mine = Run(shutil.copytree(run.folder, tmp_path / "run"))
-    told: list[str] = []
-    mine.files.write_recipe(mine.recipe.changed(["verify=5"]))
-    mine.export_box(tmp_path / "box", told.append)
-    assert told == ["the second look (xfeat) stays with the run; the box has the first"]
-    box = Run.open(tmp_path / "box")
-    assert box.recipe.search.verify == 0
-    assert box.search().look is None
-    assert box.calibration() is not None
+def test_a_box_looks_twice_as_its_run_does(
+    town: Path, tmp_path: Path, bare: dict[str, str]
+) -> None:
+    mine, photo = Run(tmp_path / "run"), sorted((town / "queries").iterdir())[0]
+    small = {"image_size": 32, "dim": 16, "layer": 2}
+    mine.index_method(
+        read_photos(town / "database"), "cross-entropy", "imagenet", verify=5, **small
+    )
+    mine.export_box(tmp_path / "box")
+    answer = mine.locate(photo)
+    assert answer.looked == 5
+    done = type_bare(bare, "locate", tmp_path / "box", photo, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["looked"] == 5
+    assert [hit["path"] for hit in found["hits"]] == [hit.path for hit in answer.hits]
+    assert [hit["inliers"] for hit in found["hits"]] == [hit.inliers for hit in answer.hits]
 
 
 def test_evaluate_and_index_export_where_as_many_photos_come(

@@ -33,7 +33,7 @@ class OnnxEngine:
     def __init__(self, path: Path, *, alone: bool = True) -> None:
         cores = own_cores()
         self.path, self.parallel = path, 1 if alone else cores
-        self._session = _open(path, cores if alone else 1)
+        self._session = open_session(path, cores if alone else 1)
         kept = self._session.get_modelmeta().custom_metadata_map.get(ABOUT)
         if kept is None:
             raise WeightsError(
@@ -61,7 +61,8 @@ def own_cores() -> int:
     return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def _open(path: Path, threads: int) -> Any:
+def open_session(path: Path, threads: int) -> Any:
+    """An ONNX file, ready to run on the CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -14,21 +14,22 @@ where MyPoints(count=…) is a `LocalFeatures`.
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+import evenplace.networks
+from evenplace.describe.onnx_engine import open_session
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
-
-if TYPE_CHECKING:
-    from evenplace.networks.xfeat import XFeatNetwork
 
 Floats = NDArray[np.float32]
 LONGEST = 480  # pixels of the longer side of what is looked at
 COUNT = 500  # points of a query
+XFEAT = Path(evenplace.networks.__path__[0]) / "embedded" / "xfeat.onnx"
+_STRIDE = 32  # of XFeat's coarsest map: sides must be multiples
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,12 @@ class Sift:
 
 @dataclass(frozen=True)
 class XFeat:
-    """XFeat, sparse: peaks of its point map, weighed by how reliable the spot is."""
+    """XFeat, sparse: peaks of its point map, weighed by how reliable the spot is.
+
+    Potje et al., "XFeat: Accelerated Features for Lightweight Image Matching", CVPR 2024.  The
+    network and its weights are the authors' (github.com/verlab/accelerated_features, Apache-2.0)
+    as one ONNX file: `tests/networks/xfeat_in_torch.py` wrote it and is its oracle.
+    """
 
     count: int = COUNT
     least: float = 0.05  # chance below which a pixel is no point
@@ -102,46 +108,50 @@ class XFeat:
     dim: int = 64
 
     @cached_property
-    def _network(self) -> "XFeatNetwork":
-        import torch  # the only kind that needs it
-
-        from evenplace.networks.xfeat import load_xfeat
-
-        return load_xfeat().to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    def _session(self) -> Any:
+        return open_session(XFEAT, threads=1)  # two photos at a time gain more than two threads
 
     def extract(self, picture: Image.Image) -> Features:
-        import torch
-
-        with torch.inference_mode():
-            return self._extract(picture)
-
-    def _extract(self, picture: Image.Image) -> Features:
-        import torch
-        from torch.nn import functional
-
-        from evenplace.networks.xfeat import STRIDE
-
-        width, height = (max(side // STRIDE, 1) * STRIDE for side in picture.size)
+        width, height = (max(side // _STRIDE, 1) * _STRIDE for side in picture.size)
         grey = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
-        seen = self._network(torch.from_numpy(np.array(grey, np.float32))[None, None])
-        chance = seen.points[0, 0]
-        peak = chance == functional.max_pool2d(seen.points, 5, 1, 2)[0, 0]
-        y, x = torch.nonzero(peak & (chance > self.least), as_tuple=True)
+        seen = {"grey": np.asarray(grey, np.float32)[None, None]}
+        described, peaks, reliability = (one[0] for one in self._session.run(None, seen))
+        y, x = np.nonzero(peaks[0] > self.least)
         if not len(x):
             return _nothing(self.dim, picture)
-        at = torch.stack([2 * x / (width - 1) - 1, 2 * y / (height - 1) - 1], -1)[None, None]
-        sampled = functional.grid_sample(seen.reliability, at, align_corners=False)[0, 0, 0]
-        best = (chance[y, x] * sampled).argsort(descending=True, stable=True)[: self.count]
-        described = functional.grid_sample(
-            functional.normalize(seen.descriptors, dim=1),
-            at[:, :, best],
-            mode="bicubic",
-            align_corners=False,
-        )[0, :, 0].T  # (K, 64)
-        points = torch.stack([x, y], -1)[best].float() * torch.tensor(
-            [picture.width / width, picture.height / height]
-        )
-        return _features(points.numpy(), described.numpy(), picture)
+        # as the authors: pixels spread from edge to edge, cells of the maps from middle to middle
+        spots = np.stack([x / (width - 1), y / (height - 1)], axis=1).astype(np.float32)  # (K, 2)
+        sure = peaks[0, y, x] * sample(reliability, spots, cubic=False)[:, 0]
+        best = np.argsort(-sure, kind="stable")[: self.count]
+        points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
+        return _features(points, sample(described, spots[best], cubic=True), picture)
+
+
+def sample(maps: Floats, spots: Floats, *, cubic: bool) -> Floats:
+    """Read maps between their cells; nothing lies beyond their edges.
+
+    maps: (D, h, w), spots: (K, 2) x and y as shares of the sides -> (K, D).  As torch's
+    grid_sample without align_corners, linear or cubic (a = -0.75).
+    """
+    around = (-1, 0, 1, 2) if cubic else (0, 1)
+    rows, weights = [], []
+    for axis, side in ((1, maps.shape[1]), (0, maps.shape[2])):
+        at = spots[:, axis, None] * np.float32(side) - np.float32(0.5)  # (K, 1)
+        first = np.floor(at)
+        cells = first.astype(np.int64) + around  # (K, T)
+        gap = np.abs(at - cells).astype(np.float32)
+        share = _cubic(gap) if cubic else 1 - gap
+        rows.append(np.clip(cells, 0, side - 1))
+        weights.append(np.where((cells >= 0) & (cells < side), share, 0).astype(np.float32))
+    near = maps[:, rows[0][:, :, None], rows[1][:, None, :]]  # (D, K, T, T)
+    return np.einsum("dkij,ki,kj->kd", near, weights[0], weights[1], optimize=True)
+
+
+def _cubic(gap: Floats, a: float = -0.75) -> Floats:
+    """The weight of a cell so far away, up to two cells."""
+    inner = ((a + 2) * gap - (a + 3)) * gap**2 + 1
+    outer = ((a * gap - 5 * a) * gap + 8 * a) * gap - 4 * a
+    return np.where(gap <= 1, inner, outer)
 
 
 LOCAL_FEATURES: Registry[type[Any]] = Registry(

@@ -1,19 +1,17 @@
 """A run that only answers: its networks as ONNX, its index, what it learned.  No torch there.
 
-recipe.toml  fused.json  calibration.json    as the run has them, but for a second look
-model.onnx  describer.onnx                   its networks, checked against torch when exported
-index/  ranking/                             the newest generation of each index, and no other
-checksums.json                               for `verify`
-requirements.txt                             what answering imports, for pip
+recipe.toml  fused.json  calibration.json  look.json    as the run has them
+model.onnx  describer.onnx      its networks, checked against torch when exported
+index/  ranking/                the newest generation of each index, and no other
+checksums.json                  for `verify`
+requirements.txt                what answering imports, for pip
 
-It is a run folder like any other, read by the same code.  The second look, whose network runs in
-torch, is left out: the box answers as the run does with verify=0, calibrated for that.  What needs
-the network itself (train, tune, index) is done in the run, and the box exported again: one that is
-being served changes over to the new index by itself.  Photos of the database stay where they are.
+It is a run folder like any other, read by the same code.  What needs the network itself (train,
+tune, index) is done in the run, and the box exported again: one that is being served changes over
+to the new index by itself.  Photos of the database stay where they are.
 """
 
 import shutil
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from evenplace.retrieval.manifest import Manifest
 from evenplace.run.checksums import sealing
 from evenplace.run.run_folder import RunFolder
 
-LEARNED = ("fused.json", "calibration.json")
+LEARNED = ("fused.json", "calibration.json", "look.json")
 NEEDS = "requirements.txt"
 
 
@@ -68,13 +66,7 @@ def _fill(run: RunFolder, box: Path, tell: Tell) -> None:
         for name in LEARNED:
             if (run / name).exists():
                 shutil.copyfile(run / name, box / name)
-    recipe = run.recipe
-    if recipe.search.verify:
-        tell(
-            f"the second look ({recipe.search.features}) stays with the run; the box has the first"
-        )
-        recipe = replace(recipe, search=replace(recipe.search, verify=0))
-    RunFolder(box).write_recipe(recipe)
+    RunFolder(box).write_recipe(run.recipe)
     for index in run.indexes:
         _copy_index(index, box / index.name)
     needs = resources.files("evenplace.run") / "box-requirements.txt"

