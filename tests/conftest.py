@@ -33,6 +33,7 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Standins:
     return Standins(tmp_path_factory.mktemp("standins"), towns)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What goes to one worker: a file's tests; of the documents those that share trained runs.
 

@@ -109,6 +109,7 @@ def test_uncertainty_is_judged_on_every_test(
     words = ["study", "confidence", "--train", standins.gsv, "--city", "Boston"]
     words += ["--test", standins.msls, "--test", standins.pitts30k]
     words += ["--system", "recommended", "--seeds", 1, "--out", tmp_path, *TINY]
+    words += ["--set=search.folds=2", "--set=verify=0"]
     said = typed(capsys, *words)
     rows = {line.split("|")[1].strip(): line.split("|")[2:] for line in said.splitlines()
             if line.startswith("| ")}  # fmt: skip

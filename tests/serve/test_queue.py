@@ -202,6 +202,15 @@ def _locate(address: str, photo: bytes) -> str:
         return error.kind
 
 
+def _holding(service: int) -> int:
+    """Workers that have the index's descriptors open."""
+    children = psutil.Process(service).children(recursive=True)
+    return sum(
+        any(Path(one.path).name == "rows-descriptors.npy" for one in child.open_files())
+        for child in children
+    )
+
+
 @pytest.mark.slow
 def test_workers_share_the_index_and_add_up_their_numbers(town: Town) -> None:
     with process(town, "--workers", "2") as (served, address):
@@ -210,12 +219,10 @@ def test_workers_share_the_index_and_add_up_their_numbers(town: Town) -> None:
         assert outcomes == ["answered"] * 40
         text = httpx.get(f"{address}/metrics", trust_env=False).text
         assert 'evenplace_photos_total{outcome="answered"} 40.0' in text
-        holding = [
-            child
-            for child in psutil.Process(served.pid).children(recursive=True)
-            if any(Path(one.path).name == "rows-descriptors.npy" for one in child.open_files())
-        ]
-        assert len(holding) == 2, "each worker reads the one file, which the system keeps once"
+        until = time.monotonic() + 60  # on a busy machine the second comes up late
+        while (holding := _holding(served.pid)) < 2 and time.monotonic() < until:
+            _locate(address, town.photo())
+        assert holding == 2, "each worker reads the one file, which the system keeps once"
 
 
 def test_an_unusable_run_is_one_sentence(
