@@ -130,10 +130,8 @@ def test_a_box_looks_twice_as_its_run_does(
     town: Path, tmp_path: Path, bare: dict[str, str]
 ) -> None:
     mine, photo = Run(tmp_path / "run"), sorted((town / "queries").iterdir())[0]
-    small = {"image_size": 32, "dim": 16, "layer": 2}
-    mine.index_method(
-        read_photos(town / "database"), "cross-entropy", "imagenet", verify=5, **small
-    )
+    photos = read_photos(town / "database")
+    mine.index_method(photos, "cross-entropy", "imagenet", verify=5, image_size=32, dim=16, layer=2)
     mine.export_box(tmp_path / "box")
     answer = mine.locate(photo)
     assert answer.looked == 5

@@ -144,7 +144,8 @@ def sample(maps: Floats, spots: Floats, *, cubic: bool) -> Floats:
         rows.append(np.clip(cells, 0, side - 1))
         weights.append(np.where((cells >= 0) & (cells < side), share, 0).astype(np.float32))
     near = maps[:, rows[0][:, :, None], rows[1][:, None, :]]  # (D, K, T, T)
-    return np.einsum("dkij,ki,kj->kd", near, weights[0], weights[1], optimize=True)
+    read: Floats = np.einsum("dkij,ki,kj->kd", near, weights[0], weights[1], optimize=True)
+    return read
 
 
 def _cubic(gap: Floats, a: float = -0.75) -> Floats:
