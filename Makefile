@@ -34,9 +34,9 @@ lint: setup ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Two at a time, what shares a run on one worker, the longest first (tests/conftest.py); a thread
-# each, so that they do not fight for the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Two at a time, a file on one worker, the longest first (tests/conftest.py); a thread each, so that
+# they do not fight for the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint ## all of it, what CI runs: under ten minutes on two cores
 	$(PYTEST)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.documents.blocks import TAKES_RUNS
 from tests.standins import Standins
 from tests.standins.towns import code_digest
 
@@ -33,19 +32,12 @@ def standins(tmp_path_factory: pytest.TempPathFactory) -> Standins:
     return Standins(tmp_path_factory.mktemp("standins"), towns)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+LONGEST = (
+    "test_documents.py", "test_documents_of_runs.py", "test_distributed.py", "test_queue.py",
+    "test_describing.py",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What goes to one worker: a file's tests; of the documents those that share trained runs.
-
-    What takes longest begins, so that no worker waits for another at the end.
-    """
-    for item in items:
-        shared = item.path.stem
-        if shared == "test_documents":
-            document = f"docs/{item.name[:-1].rpartition('[')[2]}"
-            shared = "runs" if document in TAKES_RUNS else document
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{shared}"))
+    """What takes longest begins, so that no worker waits for another at the end."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
-
-
-LONGEST = ("test_documents.py", "test_distributed.py", "test_queue.py", "test_describing.py")

@@ -78,3 +78,8 @@ def read_commands(block: Block) -> list[Command]:
             last = found.pop()
             found.append(Command(last.words, (*last.shown, line)))
     return found
+
+
+_TYPED = [page for page in PAGES if any(one.kind in TYPED for one in read_blocks(page))]
+WITH_RUNS = [page for page in _TYPED if page.relative_to(ROOT).as_posix() in TAKES_RUNS]
+WITHOUT_RUNS = [page for page in _TYPED if page not in WITH_RUNS]

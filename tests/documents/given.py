@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 import evenplace as ep
-from tests.documents.typist import in_this_process
+from tests.documents.typist import in_this_process, shrink
 from tests.standins import Standins, layouts
 
 RUNS = (  # one trained and asked, and a baseline beside it
-    "train photos --run runs/city",
+    "train photos --run runs/city --set epochs=1 --set image_size=96",
     "train photos --method cosface --set epochs=1 --run runs/base",
     "index runs/city --database photos",
     "index runs/base --database photos",
@@ -33,7 +33,7 @@ def lay_out(folder: Path, standins: Standins) -> None:
 def train_runs(folder: Path) -> Path:
     """runs/city and runs/base, made by the command line in a folder of stand-ins."""
     for line in RUNS:
-        said, code = in_this_process(["evenplace", *line.split()])
+        said, code = in_this_process(shrink(["evenplace", *line.split()]))
         assert code == 0, said
     ep.Run.open("runs/city").files.open_describer(
         expected=None

@@ -14,16 +14,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenplace.cli import main
-from tests.documents.blocks import ROOT, Block, Command, read_commands
+from tests.documents.blocks import ROOT, TYPED, Block, Command, read_blocks, read_commands
 
 SMALL = {"--seeds": "1", "--nproc-per-node": "2"}
 TINY_TOWN = {"--photos": "24", "--queries": "8"}  # of verbs that draw one
 HERE = {"http://milvus:19530": "milvus.db"}  # a file name is Milvus Lite
+# Of what trains, where the document does not say; runs/city is trained from Python too.
+QUICK = ("epochs=1", "image_size=96")
 SERVICE = "127.0.0.1:8000"
 PATIENCE = 120  # seconds for a service to start
 
@@ -35,6 +38,12 @@ class Typist:
     names: dict[str, Any]
     services: list[subprocess.Popen[str]] = field(default_factory=list)
     address: str = SERVICE
+
+    def type_all(self, page: Path) -> None:
+        """Type every block of a document that does not say why not."""
+        for block in read_blocks(page):
+            if block.kind in TYPED and not block.unrun:
+                self.type(block)
 
     def type(self, block: Block) -> None:
         """Type a block and compare its answers with those shown."""
@@ -101,6 +110,9 @@ def shrink(words: list[str]) -> list[str]:
             words[number + 1] = small[word]
     if words[1:2] == ["demo"]:
         words += [word for pair in TINY_TOWN.items() if pair[0] not in words for word in pair]
+    if words[1:2] in (["train"], ["study"]) and not {"--preset", "runs/city"} & set(words):
+        told = " ".join(words)
+        words += [w for s in QUICK if s.split("=")[0] not in told for w in ("--set", s)]
     if "--protocol" in words and "--allow-partial" not in words and words[1] == "evaluate":
         words.append("--allow-partial")
     return words
