@@ -38,13 +38,13 @@ lint: setup ## format, lint, types
 # they do not fight for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: lint ## all of it, what CI runs: under ten minutes on two cores
+test: lint ## all of it, what CI runs first: a quarter of an hour on two cores
 	$(PYTEST)
 
 long: setup ## what takes minutes each: every export, a bare environment, photos off the map
 	$(PYTEST) -m long
 
-check: lint ## its quick half: under two minutes
+check: lint ## its quick half: some minutes
 	$(PYTEST) -m "not slow"
 
 # The tests that compare numbers once more, with the kernels of a processor of 2008: what holds
