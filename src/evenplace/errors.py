@@ -67,6 +67,8 @@ def missing_package(error: ModuleNotFoundError) -> str:
     for extra, modules in _EXTRAS.items():
         if name in modules:
             return f"this needs {name}, which is not installed; pip install 'evenplace[{extra}]'"
+    if name == "cv2":
+        return "this needs cv2, which is not installed; pip install opencv-python-headless"
     if name in _LEFT_OUT:
         return (
             f"this needs {name}, which is not installed here (a box only answers); "

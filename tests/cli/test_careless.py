@@ -29,6 +29,8 @@ CARELESS = {
     "photos check town/database --city Atlantis": "Atlantis",
     "train broken --run r": "1 place(s) to tell apart; use more photos",
     "train plain --run r": "its EXIF has no GPS position",
+    "audit town/database --beside town/queries": "--beside is drawn by --figures FOLDER; add it",
+    "audit town/database --tiles https://t/{z}/{x}/{y}.png": "lies under the map of --out PAGE",
     # tables
     "photos check odd.csv": "--column latitude=NAME",
     "photos check odd.csv --column latitude": "is not NAME=COLUMN",

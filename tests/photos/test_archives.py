@@ -47,6 +47,16 @@ def test_it_is_unpacked_once_and_again_when_it_changes(folder: Path, archive: Pa
     assert len(read_photos(archive)) == 4
 
 
+def test_a_folder_that_is_somebody_else_s_is_left_alone(archive: Path) -> None:
+    own = archive.with_suffix(".unzipped")
+    own.mkdir()
+    (own / "diary.txt").write_text("mine")
+    os.utime(own, (0, 0))
+    with pytest.raises(PhotoError, match="is in the way of"):
+        read_photos(archive)
+    assert (own / "diary.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("damage", ["cut", "flipped", "text"])
 def test_a_damaged_one_leaves_a_sentence_and_nothing_else(archive: Path, damage: str) -> None:
     data = bytearray(archive.read_bytes())

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +192,15 @@ def test_windows_are_where_most_photos_are_and_where_tiers_mix() -> None:
         assert worth(window) == pytest.approx(max(map(worth, free)))
         free = [one for one in free
                 if max(abs(one[0] - window[0]), abs(one[1] - window[1])) >= side]  # fmt: skip
+
+
+def test_a_large_map_is_looked_over_in_seconds() -> None:
+    dice = np.random.default_rng(0)
+    centres = dice.uniform(0, 20_000, (110_000, 2))
+    counts, tiers = dice.integers(1, 30, len(centres)), dice.integers(0, 3, len(centres))
+    began = time.process_time()
+    assert len(choose_windows(centres, tiers, counts)[1]) == 4
+    assert time.process_time() - began < 20
 
 
 def test_the_tails_of_several_sets_lie_in_one_figure(tmp_path: Path) -> None:

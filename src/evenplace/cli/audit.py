@@ -7,6 +7,7 @@ import typer
 
 from evenplace.cli.console import console, print_table
 from evenplace.cli.reading import Box, City, Column, Layout, Zone, chosen
+from evenplace.errors import SettingError
 
 
 def audit(
@@ -37,6 +38,10 @@ def audit(
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
     from evenplace.report.audit import audit_path, cut_path, title_of, write_audit
 
+    if beside and figures is None:
+        raise SettingError("--beside is drawn by --figures FOLDER; add it")
+    if tiles is not None and out is None:
+        raise SettingError("--tiles lies under the map of --out PAGE; add it")
     found = audit_path(
         path, cell=cell, min_photos=min_photos, against=against, layout=layout,
         choice=chosen(city, zone, bbox, column), descriptors=descriptors, predictions=predictions,
@@ -52,7 +57,8 @@ def audit(
 
         sets = {title_of(path): found.places}
         for other in beside or ():
-            sets[title_of(other)] = cut_path(other, cell=cell, min_photos=min_photos)[1]
+            name = title_of(other) if title_of(other) not in sets else str(other)
+            sets[name] = cut_path(other, cell=cell, min_photos=min_photos)[1]
         for file in write_figures(sets, figures):
             console.print(f"wrote {file}", markup=False, soft_wrap=True)
     if out is not None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from evenplace.errors import PhotoError
 from evenplace.photos.files import because
 
+_OURS = ".unpacked"  # in a folder that was made of an archive, and may be made anew
+
 
 def is_archive(path: str | Path) -> bool:
     return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
@@ -23,6 +25,8 @@ def unpacked(archive: Path) -> Path:
     folder = archive.with_suffix(".unzipped")
     if folder.is_dir() and folder.stat().st_mtime >= archive.stat().st_mtime:
         return folder
+    if folder.exists() and not (folder / _OURS).exists():
+        raise PhotoError(f"{folder} is in the way of {archive}; rename one of them")
     try:
         with zipfile.ZipFile(archive) as files:
             wanted = sum(one.file_size for one in files.infolist())
@@ -35,6 +39,7 @@ def unpacked(archive: Path) -> Path:
             draft = Path(tempfile.mkdtemp(dir=archive.parent, prefix=f".{archive.stem}."))
             try:
                 files.extractall(draft)
+                (draft / _OURS).touch()
                 shutil.rmtree(folder, ignore_errors=True)
                 draft.chmod(0o755)
                 draft.touch()

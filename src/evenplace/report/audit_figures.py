@@ -24,6 +24,8 @@ _COLOURS = np.array([TIER_COLOURS[tier] for tier in TIERS])
 _ZOOMS = ("dense", "dense", "mixed", "mixed")
 _ACROSS = 8  # a window is this part of the map's longer side
 _FEWEST = 4  # places that make a window mixed
+_TRIED = 2_000  # windows at most, so that a map of 110,000 places takes seconds
+_MANY = 5_000  # places that are drawn as pixels: an SVG of as many paths is no picture
 _LEGIBLE = 60  # places of a window whose photos can be written into them
 
 
@@ -107,18 +109,20 @@ def choose_windows(
     are centred on places; a small map may have room for fewer.  -> metres, (W, 2).
     """
     side = max(float(np.ptp(centres, axis=0).max()) / _ACROSS, 1.0)
-    inside = [_inside(centres, middle, side) for middle in centres]
-    dense = np.array([counts[one].sum() for one in inside], np.float64)
-    mixed = np.array([_entropy(tiers[one]) for one in inside])
+    middles = centres[:: -(-len(centres) // _TRIED)]
+    worths = np.empty((2, len(middles)))
+    for number, middle in enumerate(middles):
+        inside = _inside(centres, middle, side)
+        worths[:, number] = counts[inside].sum(), _entropy(tiers[inside])
     taken: list[Floats] = []
     for kind in _ZOOMS:
-        apart = np.ones(len(centres), bool)
+        apart = np.ones(len(middles), bool)
         for other in taken:
-            apart &= np.abs(centres - other).max(axis=1) >= side
+            apart &= np.abs(middles - other).max(axis=1) >= side
         if not apart.any():
             break
-        worth = np.where(apart, dense if kind == "dense" else mixed, -1.0)
-        taken.append(centres[int(worth.argmax())])
+        worth = np.where(apart, worths[0 if kind == "dense" else 1], -1.0)
+        taken.append(middles[int(worth.argmax())])
     return side, np.array(taken)
 
 
@@ -135,7 +139,9 @@ def _entropy(tiers: NDArray[np.int64]) -> float:
 
 
 def _draw(axes: Any, corners: Floats, tiers: NDArray[np.int64], *, frame: bool) -> None:
-    axes.add_collection(PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0))
+    cells = PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0)
+    cells.set_rasterized(len(corners) > _MANY)
+    axes.add_collection(cells)
     axes.set_aspect("equal")
     axes.set_xticks([])
     axes.set_yticks([])

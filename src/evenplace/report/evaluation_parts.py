@@ -329,7 +329,9 @@ def _query_texts(scores: Scores, pictures: Pictures) -> list[str]:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
     """A table whose intervals, counts and slow ones stand small below their number: it is slim."""
-    cells = [[_stacked(html.escape(cell)) for cell in row] for row in rows]
+    cells = [
+        [html.escape(row[0]), *(_stacked(html.escape(one)) for one in row[1:])] for row in rows
+    ]
     return table_html([html.escape(column) for column in columns], cells, texts)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from evenplace.describe.describer import Progress
-from evenplace.photos.files import stamp_file
+from evenplace.errors import RunError
+from evenplace.photos.files import stamp_file, whole_file
 from evenplace.retrieval import Index
 from evenplace.retrieval.arrays import map_array, write_blocks
 from evenplace.retrieval.local_features import build_local_features
@@ -52,6 +53,7 @@ def keep_points(
     kept = folder / f"{features}-{hashlib.sha256(stamps.encode()).hexdigest()[:16]}.npy"
     folder.mkdir(parents=True, exist_ok=True)
     blocks = pack_photos(kind, missing, progress=progress)
-    write_blocks(kept, blocks, (len(missing), Packing(kind.dim).width), np.uint8)
+    with whole_file(kept, RunError) as draft:
+        write_blocks(draft, blocks, (len(missing), Packing(kind.dim).width), np.uint8)
     kept.with_suffix(".photos").write_text(stamps)  # last: what it lists is there
     return known | dict(zip(missing, np.asarray(map_array(kept)), strict=True))
