@@ -188,5 +188,5 @@ def test_a_plain_loss_has_nothing_to_describe() -> None:
 
 
 def test_strengths_without_counts_are_refused() -> None:
-    with pytest.raises(SettingError, match="need photos per place"):
+    with pytest.raises(SettingError, match=r"beta=0.5 and kappa=0.0 needs photos per place"):
         LargeMarginCosine(beta=0.5)

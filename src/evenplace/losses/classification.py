@@ -7,27 +7,39 @@ is for classifiers that sample or shard their places (`evenplace.losses.sampled`
 """
 
 # B batch · C places · y the true place · w weights · ν offsets · s scale · m margin
+# n photos per place · p share of the photos
 
 import math
 from functools import partial
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from evenplace.errors import SettingError
 
-from .prior import Counts, PriorLoss, class_weights, logit_offsets
+from .prior import (
+    Counts,
+    PriorLoss,
+    class_weights,
+    logit_offsets,
+    photographed,
+    require_nonnegative,
+    shares,
+)
 from .softmax import Columns, Margin, target_losses
 
 
+class Softmax(TypedDict, total=False):
+    """What every softmax takes: (C,) weights and offsets, and which places its columns are."""
+
+    weights: Tensor | None
+    offsets: Tensor | None
+    columns: Columns | None
+
+
 def cross_entropy(
-    cosines: Tensor,
-    labels: Tensor,
-    *,
-    scale: float = 30.0,
-    weights: Tensor | None = None,
-    offsets: Tensor | None = None,
-    columns: Columns | None = None,
+    cosines: Tensor, labels: Tensor, *, scale: float = 30.0, **softmax: Unpack[Softmax]
 ) -> Tensor:
     """Ask for the right place, without a margin.
 
@@ -36,8 +48,7 @@ def cross_entropy(
     scale = 1 takes raw logits and is torch's `cross_entropy`; unlike torch's, the mean divides
     by B and not by the sum of weights, as Eq. 6 does.
     """
-    losses = target_losses(cosines, labels, scale=scale, offsets=offsets, columns=columns)
-    return weighted_mean(losses, labels, weights)
+    return with_margin(cosines, labels, scale, None, **softmax)
 
 
 def large_margin_cosine(
@@ -46,9 +57,7 @@ def large_margin_cosine(
     *,
     scale: float = 30.0,
     margin: float = 0.4,
-    weights: Tensor | None = None,
-    offsets: Tensor | None = None,
-    columns: Columns | None = None,
+    **softmax: Unpack[Softmax],
 ) -> Tensor:
     """Ask for the right place with cosine to spare (CosFace, Eq. 4-5; CosPlace's settings).
 
@@ -56,15 +65,7 @@ def large_margin_cosine(
 
     margin = 0 is `cross_entropy` at the same scale.
     """
-    losses = target_losses(
-        cosines,
-        labels,
-        scale=scale,
-        offsets=offsets,
-        margin=partial(_subtract, margin=margin),
-        columns=columns,
-    )
-    return weighted_mean(losses, labels, weights)
+    return with_margin(cosines, labels, scale, lambda cosine: cosine - margin, **softmax)
 
 
 def additive_angular_margin(
@@ -74,9 +75,7 @@ def additive_angular_margin(
     scale: float = 64.0,
     margin: float = 0.5,
     easy: bool = False,
-    weights: Tensor | None = None,
-    offsets: Tensor | None = None,
-    columns: Columns | None = None,
+    **softmax: Unpack[Softmax],
 ) -> Tensor:
     """Ask for the right place with angle to spare (ArcFace; margin in radians).
 
@@ -87,15 +86,7 @@ def additive_angular_margin(
     scale = 100, margin = 0.2, easy = True is Divide & Classify's AAMC; margin = 0 is
     `cross_entropy`.
     """
-    losses = target_losses(
-        cosines,
-        labels,
-        scale=scale,
-        offsets=offsets,
-        margin=angular(margin, easy),
-        columns=columns,
-    )
-    return weighted_mean(losses, labels, weights)
+    return with_margin(cosines, labels, scale, angular(margin, easy), **softmax)
 
 
 def low_visit_bias(
@@ -124,6 +115,76 @@ def low_visit_bias(
     )
 
 
+def adjust_logits(logits: Tensor, counts: Counts, tau: float = 1.0) -> Tensor:
+    """Take the prior out of a plainly trained classifier's logits: z_c - tau log p_c.
+
+    The post-hoc form of logit adjustment, for ranking places at inference: (B, C) -> (B, C).
+    After training with `LogitAdjustment` or `LowVisitBias` it corrects a second time.
+    """
+    return logits + adjustments(counts, tau).to(logits)
+
+
+def adjustments(counts: Counts, tau: float = 1.0) -> Tensor:
+    """Give the offsets -tau log p_c of logit adjustment, (C,)."""
+    require_nonnegative("tau", tau)
+    return (-tau * torch.log(shares(counts))).float()
+
+
+def logit_adjustment(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    tau: float = 1.0,
+    scale: float = 30.0,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Add the prior while training, leave it out after (Menon et al. 2021).
+
+        L = mean_i -log softmax(s cos + tau log p)_y
+
+    Low-visit bias without margin, with beta = 0 and kappa = tau, but for log p in place of
+    log p/(1-p).  tau = 0 is cross-entropy.
+    """
+    offsets = adjustments(counts, tau).to(cosines.device)
+    return cross_entropy(cosines, labels, scale=scale, offsets=offsets, columns=columns)
+
+
+def balanced_softmax(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    scale: float = 30.0,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Count each place as often as it was photographed (Ren et al. 2020).
+
+        L = mean_i -log( n_y e^{s cos_y} / sum_j n_j e^{s cos_j} )
+
+    Logit adjustment with tau = 1: they differ by a constant, which cancels.
+    """
+    offsets = -torch.log(photographed(counts)).float().to(cosines.device)
+    return cross_entropy(cosines, labels, scale=scale, offsets=offsets, columns=columns)
+
+
+def with_margin(
+    cosines: Tensor,
+    labels: Tensor,
+    scale: float,
+    margin: Margin | None,
+    *,
+    weights: Tensor | None = None,
+    offsets: Tensor | None = None,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Average one softmax's losses; the margin moves the cosine of the true place first."""
+    losses = target_losses(
+        cosines, labels, scale=scale, offsets=offsets, margin=margin, columns=columns
+    )
+    return weighted_mean(losses, labels, weights)
+
+
 def weighted_mean(losses: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
     """Average (B,) losses, each times the weight of its place; no photos give 0, not nan."""
     if weights is not None:
@@ -138,10 +199,6 @@ def angular(margin: float, easy: bool = False) -> Margin:
     return partial(_turn, margin=margin, easy=easy)
 
 
-def _subtract(cosine: Tensor, margin: float) -> Tensor:
-    return cosine - margin
-
-
 def _turn(cosine: Tensor, margin: float, easy: bool) -> Tensor:
     if not margin:
         return cosine.clone()
@@ -154,83 +211,35 @@ def _turn(cosine: Tensor, margin: float, easy: bool) -> Tensor:
     return torch.where(cosine >= math.cos(math.pi - margin), turned, straight)
 
 
-class CrossEntropy(PriorLoss):
-    """`cross_entropy` with its settings; with counts, its low-visit-bias form."""
-
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        scale: float = 30.0,
-        beta: float = 0.0,
-        kappa: float = 0.0,
-        all_counts: Counts | None = None,
-    ) -> None:
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
-        self.scale = scale
+class CosineLoss(PriorLoss):
+    """A formula over all places, with its settings."""
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels."""
-        return self.weighed(cross_entropy, cosines, labels, scale=self.scale, columns=columns)
+        return self.compute(cosines, labels, columns=columns)
 
 
-class LargeMarginCosine(PriorLoss):
+class CrossEntropy(CosineLoss):
+    """`cross_entropy` with its settings; with counts, beta and kappa, its low-visit-bias form."""
+
+    formula = staticmethod(cross_entropy)
+
+
+class LargeMarginCosine(CosineLoss):
     """`large_margin_cosine` with its settings (CosFace)."""
 
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        scale: float = 30.0,
-        margin: float = 0.4,
-        beta: float = 0.0,
-        kappa: float = 0.0,
-        all_counts: Counts | None = None,
-    ) -> None:
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
-        self.scale, self.margin = scale, margin
-
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        return self.weighed(
-            large_margin_cosine,
-            cosines,
-            labels,
-            scale=self.scale,
-            margin=self.margin,
-            columns=columns,
-        )
+    formula = staticmethod(large_margin_cosine)
 
 
-class AngularMargin(PriorLoss):
+class AngularMargin(CosineLoss):
     """`additive_angular_margin` with its settings (ArcFace; AAMC by `easy`)."""
 
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        scale: float = 64.0,
-        margin: float = 0.5,
-        easy: bool = False,
-        beta: float = 0.0,
-        kappa: float = 0.0,
-        all_counts: Counts | None = None,
-    ) -> None:
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
-        self.scale, self.margin, self.easy = scale, margin, easy
-        angular(margin, easy)
+    formula = staticmethod(additive_angular_margin)
+    margin: float
 
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        return self.weighed(
-            additive_angular_margin,
-            cosines,
-            labels,
-            scale=self.scale,
-            margin=self.margin,
-            easy=self.easy,
-            columns=columns,
-        )
+    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
+        super().__init__(counts, **settings)
+        angular(self.margin)  # refuses one that makes no sense
 
 
 easy_angular_margin = partial(AngularMargin, scale=100.0, margin=0.2, easy=True)  # AAMC
@@ -244,6 +253,8 @@ class LowVisitBias(LargeMarginCosine):
     prior over the whole map instead.
     """
 
+    needs_counts = True
+
     def __init__(
         self,
         counts: Counts,
@@ -255,5 +266,29 @@ class LowVisitBias(LargeMarginCosine):
         all_counts: Counts | None = None,
     ) -> None:
         super().__init__(
-            counts, scale=scale, margin=margin, beta=beta, kappa=kappa, all_counts=all_counts
+            counts, all_counts=all_counts, beta=beta, kappa=kappa, scale=scale, margin=margin
         )
+
+
+class LogitAdjustment(CosineLoss):
+    """`logit_adjustment` with its settings; `beta` adds the paper's weights."""
+
+    formula = staticmethod(cross_entropy)
+    own: ClassVar[dict[str, Any]] = {"tau": 1.0}
+    bias = ("beta",)
+    needs_counts = True
+    tau: float
+
+    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+        return class_weights(counts, self.beta), adjustments(counts, self.tau)
+
+
+class BalancedSoftmax(CosineLoss):
+    """`balanced_softmax` with its settings; `beta` adds the paper's weights."""
+
+    formula = staticmethod(cross_entropy)
+    bias = ("beta",)
+    needs_counts = True
+
+    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+        return class_weights(counts, self.beta), -torch.log(photographed(counts)).float()

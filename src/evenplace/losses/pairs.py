@@ -1,4 +1,4 @@
-"""Losses over the pairs of a batch: photos of one place together, of two places apart (Eq. 7).
+"""Losses over pairs and triplets of a batch: one place together, two places apart (Eq. 7).
 
 Every loss is called as pytorch-metric-learning calls its own, (descriptors, labels,
 indices_tuple=None), makes the descriptors unit length, and returns a float32 scalar (float64
@@ -7,17 +7,30 @@ nobody counted and is treated as the rarest one.
 """
 
 # B batch · D descriptor · C places · w weights · ν offsets · s_ij cosine of two photos
+# T triplets · a anchor · p positive · n negative
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from evenplace.errors import SettingError
+from evenplace.errors import SettingError, unknown_name
 
 from .multi_similarity_kernel import PullPush, anchor_losses
 from .prior import Counts, PriorLoss, class_weights, logit_offsets
-from .similarity import IndicesTuple, list_pairs, of_places, similarities
+from .similarity import (
+    IndicesTuple,
+    Triplets,
+    find_pairs,
+    find_triplets,
+    hardest_triplets,
+    list_pairs,
+    of_places,
+    similarities,
+)
+
+Mining = Literal["all", "hard"]
 
 
 def multi_similarity(
@@ -106,6 +119,64 @@ def contrastive(
     return near + _hinge_mean(neg_margin - apart[second, negatives], second, squared, w)
 
 
+def triplet(
+    descriptors: Tensor,
+    labels: Tensor,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    margin: float = 0.1,
+    mining: Mining = "hard",
+    weights: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """Want the positive nearer than the negative by a margin (deep-vg's 0.1).
+
+        L = mean_T w_ya max(0, d_ap - (d_an + nu_yn) + margin)
+
+    The mean is over triplets that violate it, as in pytorch-metric-learning.  Triplets: each
+    anchor's farthest positive and nearest negative (`hard`), `all`, or `indices_tuple`'s.
+    """
+    s = similarities(descriptors, labels)  # (B, B)
+    if indices_tuple is None and mining == "hard":
+        found = hardest_triplets(s, find_pairs(labels))
+    else:
+        found = find_triplets(labels, indices_tuple)
+    d = distances(s)
+    apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
+    gap = d[found.anchors, found.positives] - apart[found.anchors, found.negatives]  # (T,)
+    hinge = (gap + margin).relu()
+    count = hinge.count_nonzero().clamp(min=1)
+    return _weighted(hinge, found.anchors, labels, weights).sum() / count
+
+
+def sare(
+    descriptors: Tensor,
+    labels: Tensor,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    temperature: float = 0.07,
+    joint: bool = False,
+    weights: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """Make the positive the likelier neighbour (SARE, Liu et al. 2019; SFRS's settings).
+
+        alone:  L = mean_T    w_ya log(1 + e^{(s_an - nu_yn - s_ap) / temperature})
+        joint:  L = mean_(ap) w_ya log(1 + sum_n e^{(s_an - nu_yn - s_ap) / temperature})
+
+    temperature = 0.5 is the Gaussian kernel of the SARE paper, since d^2 = 2 - 2s.
+    """
+    s = similarities(descriptors, labels)  # (B, B)
+    found = find_triplets(labels, indices_tuple)
+    pushed = s if offsets is None else s - of_places(offsets, labels).to(s.dtype)
+    gap = pushed[found.anchors, found.negatives] - s[found.anchors, found.positives]  # (T,)
+    if joint:
+        anchors, losses = _joint_losses(gap / temperature, found, len(labels))
+    else:
+        anchors, losses = found.anchors, F.softplus(gap / temperature)
+    return _weighted(losses, anchors, labels, weights).sum() / max(len(losses), 1)
+
+
 def distances(similarity: Tensor) -> Tensor:
     """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), flat where they meet."""
     return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
@@ -119,60 +190,48 @@ def _hinge_mean(excess: Tensor, anchors: Tensor, squared: bool, w: Tensor | None
     return (losses if w is None else losses * w[anchors]).sum() / count
 
 
-def _pair_prior(
-    counts: Counts,
-    all_counts: Counts | None,
-    *,
-    beta: float,
-    kappa: float,
-    centred: bool,
-    constant: bool,
-) -> tuple[Tensor, Tensor]:
-    offsets = logit_offsets(counts, kappa, all_counts=all_counts)
-    if centred:
-        offsets = offsets - offsets.mean()
-    elif constant:
-        offsets = offsets.mean().repeat(len(offsets))
-    return class_weights(counts, beta, all_counts=all_counts), offsets
+def _joint_losses(exponents: Tensor, found: Triplets, batch: int) -> tuple[Tensor, Tensor]:
+    """log(1 + sum over the negatives of each anchor and positive): their anchors, losses."""
+    keys, row = torch.unique(found.anchors * batch + found.positives, return_inverse=True)
+    table = exponents.new_full((len(keys), batch + 1), -torch.inf)
+    table[:, batch] = 0.0
+    table = table.index_put((row, found.negatives), exponents)
+    return keys // batch, torch.logsumexp(table, dim=1)
 
 
-class MultiSimilarity(PriorLoss):
-    """`multi_similarity` with its settings."""
+def _weighted(losses: Tensor, anchors: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        return losses
+    return losses * of_places(weights, labels)[anchors].to(losses.dtype)
+
+
+class PairLoss(PriorLoss):
+    """A formula over a batch, with its settings."""
 
     takes: ClassVar[str] = "descriptors"
-
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        gamma_p: float = 1.0,
-        gamma_n: float = 50.0,
-        tau: float = 0.0,
-        mining: float | None = None,
-    ) -> None:
-        super().__init__(counts)
-        self.gamma_p, self.gamma_n, self.tau, self.mining = gamma_p, gamma_n, tau, mining
 
     def forward(
         self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
     ) -> Tensor:
-        """Average the loss of (B, D) descriptors over their anchors."""
-        return multi_similarity(
-            descriptors,
-            labels,
-            indices_tuple,
-            gamma_p=self.gamma_p,
-            gamma_n=self.gamma_n,
-            tau=self.tau,
-            mining=self.mining,
-        )
+        """Average the loss of (B, D) descriptors over their anchors, pairs or triplets."""
+        return self.compute(descriptors, labels, indices_tuple)
 
     def reach(self) -> dict[str, Any]:
-        """Offsets would be multiplied by gamma_n, and a constant one move the threshold."""
-        return {"gain": self.gamma_n, "cancels": False, "margin": 0.0}
+        """Offsets are distances, and a constant one moves the margin."""
+        return {"gain": 1.0, "cancels": False, "margin": self.settings.get("margin", 0.0)}
 
 
-class LowVisitBiasPairs(PriorLoss):
+class MultiSimilarity(PairLoss):
+    """`multi_similarity` with its settings."""
+
+    formula = staticmethod(multi_similarity)
+
+    def reach(self) -> dict[str, Any]:
+        """Offsets are multiplied by gamma_n, and a constant one moves the threshold."""
+        return super().reach() | {"gain": self.settings["gamma_n"]}
+
+
+class LowVisitBiasPairs(MultiSimilarity):
     """The paper's loss on pairs (Eq. 7), in place of `MultiSimilarityLoss`.
 
     At the paper's kappa nearly all of nu is one constant, which does not cancel here: it
@@ -180,7 +239,10 @@ class LowVisitBiasPairs(PriorLoss):
     mean), `constant` keeps nothing else: the control to run beside it.
     """
 
-    takes: ClassVar[str] = "descriptors"
+    own: ClassVar[dict[str, Any]] = {"centred": False, "constant": False}
+    needs_counts = True
+    centred: bool
+    constant: bool
 
     def __init__(
         self,
@@ -190,73 +252,57 @@ class LowVisitBiasPairs(PriorLoss):
         gamma_p: float = 1.0,
         gamma_n: float = 50.0,
         tau: float = 0.0,
-        *,
-        mining: float | None = None,
-        centred: bool = False,
-        constant: bool = False,
-        all_counts: Counts | None = None,
+        **settings: Any,
     ) -> None:
-        if centred and constant:
+        if settings.get("centred") and settings.get("constant"):
             raise SettingError(
                 "centred=True leaves out the mean offset and constant=True all else; choose one"
             )
-        shape = partial(_pair_prior, beta=beta, kappa=kappa, centred=centred, constant=constant)
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts, prior=shape)
-        self.gamma_p, self.gamma_n, self.tau, self.mining = gamma_p, gamma_n, tau, mining
+        strengths = {"beta": beta, "kappa": kappa, "gamma_p": gamma_p, "gamma_n": gamma_n}
+        super().__init__(counts, tau=tau, **strengths, **settings)
 
-    def forward(
-        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
-    ) -> Tensor:
-        """Average the loss of (B, D) descriptors over their anchors."""
-        return self.weighed(
-            multi_similarity,
-            descriptors,
-            labels,
-            indices_tuple,
-            gamma_p=self.gamma_p,
-            gamma_n=self.gamma_n,
-            tau=self.tau,
-            mining=self.mining,
-        )
-
-    def reach(self) -> dict[str, Any]:
-        """Offsets are multiplied by gamma_n, and a constant one moves the threshold."""
-        return {"gain": self.gamma_n, "cancels": False, "margin": 0.0}
+    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+        weights, offsets = super().prior(counts, all_counts)
+        if self.centred:
+            return weights, offsets - offsets.mean()
+        return weights, offsets.mean().repeat(len(offsets)) if self.constant else offsets
 
 
-class Contrastive(PriorLoss):
+class Contrastive(PairLoss):
     """`contrastive` with its settings; with counts, beta and kappa, its low-visit-bias form."""
 
-    takes: ClassVar[str] = "descriptors"
-
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        pos_margin: float = 0.0,
-        neg_margin: float = 0.7,
-        squared: bool = True,
-        beta: float = 0.0,
-        kappa: float = 0.0,
-        all_counts: Counts | None = None,
-    ) -> None:
-        super().__init__(counts, beta=beta, kappa=kappa, all_counts=all_counts)
-        self.pos_margin, self.neg_margin, self.squared = pos_margin, neg_margin, squared
-
-    def forward(
-        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
-    ) -> Tensor:
-        """Average the loss of (B, D) descriptors over their pairs."""
-        return self.weighed(
-            contrastive,
-            descriptors,
-            labels,
-            indices_tuple,
-            pos_margin=self.pos_margin,
-            neg_margin=self.neg_margin,
-            squared=self.squared,
-        )
+    formula = staticmethod(contrastive)
 
     def reach(self) -> dict[str, Any]:
-        """Offsets are distances, and a constant one moves the margin."""
-        return {"gain": 1.0, "cancels": False, "margin": self.neg_margin}
+        """The margin is that of negatives."""
+        return super().reach() | {"margin": self.settings["neg_margin"]}
+
+
+class Triplet(PairLoss):
+    """`triplet` with its settings; with counts, beta and kappa, its low-visit-bias form."""
+
+    formula = staticmethod(triplet)
+    mining: Mining
+
+    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
+        super().__init__(counts, **settings)
+        if self.mining not in ("all", "hard"):
+            raise unknown_name("mining of triplets", self.mining, ("all", "hard"))
+
+
+class Sare(PairLoss):
+    """`sare` with its settings; with counts, beta and kappa, its low-visit-bias form."""
+
+    formula = staticmethod(sare)
+    temperature: float
+
+    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
+        super().__init__(counts, **settings)
+        if self.temperature <= 0:
+            raise SettingError(
+                f"temperature is {self.temperature}; pass a number above 0, such as 0.07"
+            )
+
+    def reach(self) -> dict[str, Any]:
+        """Offsets are divided by the temperature, and a constant one moves the threshold."""
+        return super().reach() | {"gain": 1 / self.temperature}

@@ -7,6 +7,7 @@ pairs; those multiply by the weights and subtract the offsets.
 
 # C places · w weights · ν offsets · p share of the photos
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from evenplace.errors import SettingError
+from evenplace.errors import SettingError, unknown_name
 
 Counts = Tensor | Sequence[int] | Sequence[float]
-Prior = Callable[[Counts, Counts | None], tuple[Tensor, Tensor]]
 
 # A place that holds every photo has p = 1 and an infinite offset.
 LARGEST_SHARE = 1 - 1e-6
@@ -153,33 +153,48 @@ class PriorLoss(nn.Module):
     Holds w and nu as buffers that follow the module's device and stay out of its state_dict:
     they are a function of the counts, Eq. 2-3 unless `prior` is another one.  Without counts it
     is the plain host loss.
+
+    A subclass names its `formula`, whose keywords with their defaults are its settings; `own` are
+    those that only the module has, and `bias` which of beta, kappa and all_counts it takes.  Each
+    setting is an attribute.
     """
 
     takes: ClassVar[str] = "cosines"
+    formula: ClassVar[Callable[..., Tensor]]
+    own: ClassVar[dict[str, Any]] = {}
+    bias: ClassVar[tuple[str, ...]] = ("beta", "kappa", "all_counts")
+    needs_counts: ClassVar[bool] = False
+    beta = kappa = 0.0
     weights: Tensor | None
     offsets: Tensor | None
     counts: Tensor | None
 
-    def __init__(
-        self,
-        counts: Counts | None = None,
-        *,
-        beta: float = 0.0,
-        kappa: float = 0.0,
-        all_counts: Counts | None = None,
-        prior: Prior | None = None,
-    ) -> None:
+    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
         super().__init__()
-        if counts is None and (beta or kappa):
-            raise SettingError(f"beta={beta} and kappa={kappa} need photos per place; pass counts=")
-        self.beta, self.kappa = beta, kappa
-        self.prior = prior or self._visits
+        known = self.defaults()
+        for name in settings.keys() - known.keys():
+            raise unknown_name(f"{type(self).__name__} setting", name, known)
+        all_counts: Counts | None = settings.pop("all_counts", None)
+        for name, value in (known | settings).items():
+            setattr(self, name, value)
+        self.settings = {name: getattr(self, name) for name in _keywords(type(self))}
+        if counts is None and (self.beta or self.kappa or self.needs_counts):
+            strengths = f"beta={self.beta} and kappa={self.kappa}"
+            raise SettingError(
+                f"{type(self).__name__} with {strengths} needs photos per place; pass counts="
+            )
         for name in ("counts", "weights", "offsets"):
             self.register_buffer(name, None, persistent=False)
         if self.takes == "cosines":
             self.register_forward_pre_hook(_check_places, with_kwargs=True)
         if counts is not None:
             self.update_counts(counts, all_counts=all_counts)
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Every setting by name: the formula's, the module's own, and those of the prior."""
+        prior = {"beta": 0.0, "kappa": 0.0, "all_counts": None}
+        return {n: prior[n] for n in cls.bias} | _keywords(cls) | cls.own
 
     def update_counts(self, counts: Counts, *, all_counts: Counts | None = None) -> None:
         """Take a new prior, as the paper does at each epoch; on the device of the old one."""
@@ -189,7 +204,8 @@ class PriorLoss(nn.Module):
             found.float().to(device) for found in self.prior(counts, all_counts)
         )
 
-    def _visits(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+    def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
+        """Weights and offsets of these counts, two (C,)."""
         return (
             class_weights(counts, self.beta, all_counts=all_counts),
             logit_offsets(counts, self.kappa, all_counts=all_counts),
@@ -207,9 +223,10 @@ class PriorLoss(nn.Module):
         device = weights.device if self.counts is None else self.counts.device
         self.weights = weights.detach().float().to(device)
 
-    def weighed(self, loss: Callable[..., Tensor], *batch: Any, **settings: Any) -> Tensor:
-        """A loss of this batch under the prior there is."""
-        return loss(*batch, weights=self.weights, offsets=self.offsets, **settings)
+    def compute(self, *batch: Any, **named: Any) -> Tensor:
+        """The formula of this batch, with the settings, under the prior there is."""
+        prior = {"weights": self.weights, "offsets": self.offsets}
+        return type(self).formula(*batch, **prior, **self.settings, **named)
 
     def set_epoch(self, epoch: int) -> None:
         """Hear that epoch `epoch` (from 0) begins; most losses do not care."""
@@ -233,8 +250,16 @@ class PriorLoss(nn.Module):
 
     def reach(self) -> dict[str, Any]:
         """Say how offsets enter: `gain`, `cancels`, and the host's `margin` in logits."""
-        scale, margin = (float(getattr(self, name, 0.0)) for name in ("scale", "margin"))
+        scale, margin = (self.settings.get(name, 0.0) for name in ("scale", "margin"))
         return {"gain": 1.0, "cancels": True, "margin": scale * margin}
+
+
+def _keywords(loss: type[PriorLoss]) -> dict[str, Any]:
+    """The settings of a loss's formula and their defaults: its keywords, but for a call's."""
+    formula = getattr(loss, "formula", None)
+    given = inspect.signature(formula).parameters.values() if formula else ()
+    named = {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY}
+    return {n: named[n] for n in named if n not in ("weights", "offsets", "columns")}
 
 
 def _check_places(loss: PriorLoss, args: tuple[Any, ...], named: dict[str, Any]) -> None:

@@ -67,8 +67,10 @@ class SampledClassifier(nn.Module):
     def forward(self, descriptors: Tensor, labels: Tensor) -> Tensor:
         """Average the loss of (b, D) descriptors at (b,) labels; over all ranks' photos."""
         if self.group is not None:
-            descriptors = _gather_rows(descriptors, self.group, self.data_parallel)  # (B, D)
-            labels = _gather_rows(labels, self.group)
+            descriptors = GatherRows.apply(  # type: ignore[no-untyped-call]
+                descriptors, self.group, True, self.data_parallel
+            )  # (B, D)
+            labels = gather_rows(labels, self.group)
         columns = self._choose(labels)
         cosines = F.normalize(descriptors, dim=1) @ F.normalize(self._rows(columns), dim=1).T
         loss: Tensor = self.loss(cosines, labels, columns)  # from (B, S)
@@ -77,17 +79,7 @@ class SampledClassifier(nn.Module):
     def full_prototypes(self) -> Tensor:
         """Bring the prototypes of all places together, on every rank: (C, D), detached."""
         local = self.prototypes.detach()
-        if self.group is None:
-            return local
-        ranks = dist.get_world_size(self.group)
-        longest = math.ceil(self.places / ranks)
-        padded = F.pad(local, (0, 0, 0, longest - len(local)))
-        parts = [torch.empty_like(padded) for _ in range(ranks)]
-        dist.all_gather(parts, padded, self.group)
-        edges = [_edges(self.places, rank, ranks) for rank in range(ranks)]
-        return torch.cat(
-            [part[: stop - start] for part, (start, stop) in zip(parts, edges, strict=True)]
-        )
+        return local if self.group is None else gather_rows(local, self.group)
 
     def _choose(self, labels: Tensor) -> Columns | None:
         """Choose this step's places among the rank's own: the batch's, then others at random."""
@@ -124,41 +116,51 @@ def _shard(places: int, group: "dist.ProcessGroup | None") -> tuple[int, int]:
     ranks = dist.get_world_size(group)
     if places < ranks:
         raise SettingError(f"{places} places cannot be dealt to {ranks} ranks; use fewer ranks")
-    return _edges(places, dist.get_rank(group), ranks)
+    return share_of(places, dist.get_rank(group), ranks)
 
 
-def _edges(places: int, rank: int, ranks: int) -> tuple[int, int]:
-    return rank * places // ranks, (rank + 1) * places // ranks
+def share_of(rows: int, rank: int, ranks: int) -> tuple[int, int]:
+    """Where a rank's part of so many rows begins and ends; parts differ by one at most."""
+    return rows * rank // ranks, rows * (rank + 1) // ranks
 
 
-def _gather_rows(rows: Tensor, group: "dist.ProcessGroup", multiply: bool = False) -> Tensor:
-    """Put the rows of all ranks under each other, on every rank, differentiably."""
-    sizes = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
+def gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:
+    """All ranks' rows, of which each rank may have another number.  (b, ...) -> (B, ...)."""
+    ranks = dist.get_world_size(group)
+    sizes = torch.zeros(ranks, dtype=torch.int64, device=rows.device)
     sizes[dist.get_rank(group)] = len(rows)
     dist.all_reduce(sizes, dist.ReduceOp.SUM, group)
-    if bool((sizes != len(rows)).any()):
-        raise SettingError(
-            f"ranks hold {sizes.tolist()} photos; give each the same number (drop the last batch)"
-        )
-    gathered: Tensor = _GatherRows.apply(rows, group, multiply)  # type: ignore[no-untyped-call]
-    return gathered
+    padded = rows.new_zeros(int(sizes.max()), *rows.shape[1:])
+    padded[: len(rows)] = rows
+    parts = [torch.empty_like(padded) for _ in range(ranks)]
+    dist.all_gather(parts, padded, group)
+    return torch.cat([part[:size] for part, size in zip(parts, sizes.tolist(), strict=True)])
 
 
-class _GatherRows(torch.autograd.Function):
-    """All ranks' rows; each rank's loss reaches them through its own columns only."""
+class GatherRows(torch.autograd.Function):
+    """All ranks' rows, and their gradients on the way back.
+
+    summed: each rank's loss sees only its own columns, so that gradients are summed over the
+    ranks first; otherwise every rank computes the whole loss.  multiplied: by the number of
+    ranks, because DistributedDataParallel will divide by it.
+    """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, group: "dist.ProcessGroup", multiply: bool) -> Tensor:
-        ctx.group, ctx.multiply, ctx.count = group, multiply, len(rows)
-        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(parts, rows.contiguous(), group)
-        return torch.cat(parts)
+    def forward(
+        ctx: Any, rows: Tensor, group: "dist.ProcessGroup", summed: bool, multiplied: bool
+    ) -> Tensor:
+        ctx.group, ctx.summed, ctx.rows = group, summed, len(rows)
+        ctx.times = dist.get_world_size(group) if multiplied else 1
+        before = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
+        before[dist.get_rank(group) + 1 :] = len(rows)
+        dist.all_reduce(before, dist.ReduceOp.SUM, group)
+        ctx.start = int(before[dist.get_rank(group)])
+        return gather_rows(rows, group)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
-        total = incoming.contiguous().clone()  # autograd owns the other
-        dist.all_reduce(total, dist.ReduceOp.SUM, ctx.group)
-        first = dist.get_rank(ctx.group) * ctx.count
-        mine = total[first : first + ctx.count]
-        return (mine * dist.get_world_size(ctx.group) if ctx.multiply else mine), None, None
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None, None]:
+        if ctx.summed:
+            incoming = incoming.contiguous().clone()  # autograd owns the other
+            dist.all_reduce(incoming, dist.ReduceOp.SUM, ctx.group)
+        return incoming[ctx.start : ctx.start + ctx.rows] * ctx.times, None, None, None

@@ -17,9 +17,9 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from evenplace.errors import RunError
+from evenplace.losses.sampled import GatherRows, gather_rows, share_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Ranks:
 
     def edges(self, rows: int) -> tuple[int, int]:
         """Where this rank's part of so many rows begins and ends; parts differ by one at most."""
-        return rows * self.rank // self.count, rows * (self.rank + 1) // self.count
+        return share_of(rows, self.rank, self.count)
 
     def gather(self, rows: Tensor, *, sharded: bool = False) -> Tensor:
         """Put the rows of all ranks under each other, on every rank, differentiably.
@@ -74,7 +74,9 @@ class Ranks:
         """
         if self.group is None:
             return rows
-        gathered: Tensor = _Gather.apply(rows, self.group, sharded)  # type: ignore[no-untyped-call]
+        gathered: Tensor = GatherRows.apply(  # type: ignore[no-untyped-call]
+            rows, self.group, sharded, True
+        )
         return gathered
 
     def gather_array(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -82,7 +84,7 @@ class Ranks:
         if self.group is None:
             return rows
         there = torch.from_numpy(rows).to(_home(self.group))
-        return _gather_rows(there, self.group).cpu().numpy()
+        return gather_rows(there, self.group).cpu().numpy()
 
     def share(self, mine: dict[str, str]) -> dict[str, str]:
         """What any rank has found, for all of them."""
@@ -152,40 +154,6 @@ def _await_sign(group: "dist.ProcessGroup") -> int:
 def _home(group: "dist.ProcessGroup") -> str:
     """Where tensors have to be for a group to send them."""
     return "cuda" if dist.get_backend(group) == "nccl" else "cpu"
-
-
-def _gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:
-    """All ranks' rows, of which each rank may have another number.  (b, ...) -> (B, ...)."""
-    ranks = dist.get_world_size(group)
-    sizes = torch.zeros(ranks, dtype=torch.int64, device=rows.device)
-    sizes[dist.get_rank(group)] = len(rows)
-    dist.all_reduce(sizes, dist.ReduceOp.SUM, group)
-    longest = int(sizes.max())
-    padded = rows.new_zeros(longest, *rows.shape[1:])
-    padded[: len(rows)] = rows
-    parts = [torch.empty_like(padded) for _ in range(ranks)]
-    dist.all_gather(parts, padded, group)
-    return torch.cat([part[:size] for part, size in zip(parts, sizes.tolist(), strict=True)])
-
-
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, group: "dist.ProcessGroup", sharded: bool) -> Tensor:
-        ctx.group, ctx.sharded, ctx.rows = group, sharded, len(rows)
-        before = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
-        before[dist.get_rank(group) + 1 :] = len(rows)
-        dist.all_reduce(before, dist.ReduceOp.SUM, group)
-        ctx.start = int(before[dist.get_rank(group)])
-        return _gather_rows(rows, group)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor, None, None]:
-        if ctx.sharded:
-            incoming = incoming.contiguous().clone()  # autograd owns the other
-            dist.all_reduce(incoming, dist.ReduceOp.SUM, ctx.group)
-        mine = incoming[ctx.start : ctx.start + ctx.rows]
-        return mine * dist.get_world_size(ctx.group), None, None
 
 
 def gather_mask(kept: NDArray[np.bool_], ranks: Ranks) -> NDArray[np.bool_]:

@@ -1,12 +1,10 @@
 """Low-visit bias on any method: the plug-in that the paper is about, as one change of a recipe."""
 
-import inspect
 from dataclasses import replace
 from typing import Any
 
 from evenplace.errors import SettingError
-from evenplace.losses import loss_takes
-from evenplace.losses.registry import find_loss
+from evenplace.losses import loss_settings, loss_takes
 from evenplace.training.recipe import Recipe
 from evenplace.training.specs import LossSpec
 
@@ -37,8 +35,7 @@ def with_loss(recipe: Recipe, loss: str, preset: str = "recommended") -> Recipe:
     name = _BIASED.get(host.name, host.name)
     if name == "low-visit-bias-pairs" and preset == "recommended":
         strength["centred"] = True
-    takes = inspect.signature(find_loss(name)).parameters
-    if not {"beta", "kappa"} <= takes.keys():
+    if not {"beta", "kappa"} <= loss_settings(name):
         raise SettingError(
             f"{host.name} has no low-visit-bias form; use a recipe with cross-entropy, cosface, "
             "arcface, aamc, multi-similarity, contrastive, triplet or sare"
