@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval import coarse as coarse_room
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.means import mean_prototypes
+from evenplace.retrieval.means import PlaceMeans
 from evenplace.retrieval.posterior_scale import fit_scale
 from evenplace.retrieval.shortlist_effort import build_coarse, exact_pass, made_up_queries
 from tests.drawn import unit
@@ -110,7 +110,9 @@ def test_the_fitted_scale_foretells_photos_to_come() -> None:
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
     database = photos()
-    means = mean_prototypes(database, labels, 60)
+    sums = PlaceMeans(60, 32)
+    sums.add(labels, database)
+    means = sums.directions()
     scale = fit_scale(database, np.arange(0, 721, 12), means)
     cosines = photos() @ means.T
 

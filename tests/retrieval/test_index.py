@@ -11,7 +11,7 @@ from evenplace.places import Grid
 from evenplace.retrieval import open_index, verify_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity
-from evenplace.retrieval.means import mean_prototypes
+from evenplace.retrieval.means import PlaceMeans
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 
@@ -48,9 +48,14 @@ def test_rows_keep_their_descriptors(folder: Path) -> None:
 
 def test_prototypes_are_mean_directions() -> None:
     vectors = unit(5, 4, 0)
-    found = mean_prototypes(vectors, np.array([0, 0, 2, 2, -1]), 3)
+    means = PlaceMeans(3, 4)
+    means.add(np.array([0, 0, 2]), vectors[:3])  # a place may go on in the next block
+    means.add(np.array([2, 3]), vectors[3:])
+    found = means.directions()
     mean = (vectors[0] + vectors[1]) / np.linalg.norm(vectors[0] + vectors[1])
     np.testing.assert_allclose(found[0], mean, rtol=1e-5)
+    whole = (vectors[2] + vectors[3]) / np.linalg.norm(vectors[2] + vectors[3])
+    np.testing.assert_allclose(found[2], whole, rtol=1e-5)
     assert not found[1].any()
 
 

@@ -28,12 +28,3 @@ class PlaceMeans:
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         means: Floats = sums / np.maximum(lengths, 1e-12)
         return means
-
-
-def mean_prototypes(descriptors: Floats, labels: Rows, count: int) -> Floats:
-    """The same of photos in memory, in any order.  labels: (N,), -1 for none -> (C, D)."""
-    order = np.argsort(labels, kind="stable")
-    order = order[labels[order] >= 0]
-    means = PlaceMeans(count, descriptors.shape[1])
-    means.add(labels[order], np.asarray(descriptors, np.float32)[order])
-    return means.directions()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
@@ -15,7 +14,6 @@ from evenplace.describe.parts import Parts
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import save_checkpoint
-from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS
 from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.table import Photos, Skipped
@@ -23,7 +21,6 @@ from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_described, photos_of
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
-from evenplace.retrieval.means import mean_prototypes
 from evenplace.retrieval.packed_features import KnownRows, pack_photos
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.update import add_photos, replace_photos
@@ -151,22 +148,17 @@ def index_by_method(
             f"{method} is two networks, and nobody published its classifier's places; train it: "
             f"evenplace train PHOTOS --method {method} --run {run.path}"
         )
-    network = build_model(method, weights=weights, **changes)
-    progress = announce("describing the database") if announce else None
-    described = Describer(network, **run.how).describe(database.paths, progress=progress)
-    photos = photos_of(described, database)
-    places = Grid(cell).partition(photos)
-    prototypes = mean_prototypes(described.descriptors, places.labels, len(places))
-    network.cpu().attach_places(torch.zeros(len(places), dtype=torch.long))
-    network.classifiers.set_prototypes(torch.from_numpy(prototypes))
-    recipe = untrained(method, network.spec, places, verify)
-    begin_untrained(run, recipe, places)
-    with sealing(run.path, "model.safetensors", "places.parquet"):
-        save_checkpoint(run / "model.safetensors", network, recipe.as_dict(), places.columns())
-    return lay_out(
-        described.descriptors, photos, places, run / "index", model=fingerprint(network), keep=keep,
-        extra=_points(recipe.search, photos, announce),
-    )  # fmt: skip
+
+    def begin(_: object) -> None:
+        network = build_model(method, weights=weights, **changes)
+        places = Grid(cell).partition(database)
+        recipe = untrained(method, network.spec, places, verify)
+        begin_untrained(run, recipe, places)
+        with sealing(run.path, "model.safetensors", "places.parquet"):
+            save_checkpoint(run / "model.safetensors", network, recipe.as_dict())
+
+    join_ranks(run.how.get("device", "auto")).lead(begin)
+    return index_database(run, database, announce=announce, keep=keep)
 
 
 def index_given(

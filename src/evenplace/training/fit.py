@@ -31,6 +31,7 @@ from evenplace.training.steps import Step
 from evenplace.training.validation import HeldOut, Recall
 
 _BEST = "best.safetensors"
+_SHORT = 10.0  # seconds of training that are sooner done again than kept after every epoch
 
 
 class Session:
@@ -84,7 +85,8 @@ class Session:
             line = self._line(epoch, time.monotonic() - started)
             if log:
                 log.write(line)
-            self._keep()
+            if self.position.epoch >= stop or self._over or self._due(_SHORT):
+                self._keep()
         if log:
             log.close()
         self._settle()
@@ -212,9 +214,8 @@ class Session:
     def _keep_now_and_then(self, number: int, count: int) -> None:
         """A checkpoint whenever `checkpoint` seconds have passed, never within an accumulation."""
         whole = (number + 1) % self.spec.accumulate == 0 and number + 1 < count
-        if not whole or not self._due():
-            return
-        self._keep()
+        if whole and self._due(self.spec.checkpoint):
+            self._keep()
 
     def _keep(self) -> None:
         source = self.scene.source
@@ -224,9 +225,9 @@ class Session:
             self.objective.forget(self.position.epoch, self.position.round)
         self.kept_at = time.monotonic()
 
-    def _due(self) -> bool:
-        """Whether it is time; rank 0's clock is everybody's."""
-        due = time.monotonic() - self.kept_at >= self.spec.checkpoint
+    def _due(self, seconds: float) -> bool:
+        """Whether so long ago, or `checkpoint` ago, was the last; rank 0's clock is everybody's."""
+        due = time.monotonic() - self.kept_at >= min(seconds, self.spec.checkpoint)
         if self.scene.ranks.group is None:
             return due
         flag = torch.tensor([float(due)], device=self.scene.device)
