@@ -49,27 +49,33 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(systems, folder / "report", runs=runs)
 
 
-@pytest.fixture
-def page(report: Path) -> Iterator[Any]:
-    """The report opened from disk; any request that leaves the disk fails the test."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
-        opened = context.new_page()
-        asked: list[str] = []
-        trouble: list[str] = []
-        opened.on("request", lambda request: asked.append(request.url))
-        opened.on("pageerror", lambda error: trouble.append(str(error)))
-        opened.on("console", lambda line: trouble.extend([line.text] * (line.type == "error")))
-        opened.goto(report.as_uri())
-        opened.wait_for_selector(".leaflet-container")
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
-        assert trouble == []
-        outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
-        assert outside == []
-        browser.close()
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any, report: Path) -> Iterator[Any]:
+    """The report opened from disk; any request that leaves the disk fails the test."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
+    opened = context.new_page()
+    asked: list[str] = []
+    trouble: list[str] = []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("pageerror", lambda error: trouble.append(str(error)))
+    opened.on("console", lambda line: trouble.extend([line.text] * (line.type == "error")))
+    opened.goto(report.as_uri())
+    opened.wait_for_selector(".leaflet-container")
+    yield opened
+    assert trouble == []
+    outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+    assert outside == []
+    context.close()
 
 
 def shown(page: Any) -> list[str]:
@@ -143,11 +149,9 @@ def test_the_dark_is_dark(page: Any) -> None:
 
 
 def test_a_base_map_is_asked_for_where_the_places_are(
-    report: Path, tmp_path_factory: pytest.TempPathFactory
+    browser: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Only when the user gives an address; tiles cover the place the photos were taken at."""
-    from playwright.sync_api import sync_playwright
-
     from evenplace.photos.geodesy import to_degrees
     from tests.drawn import EAST, NORTH, ZONE
 
@@ -156,14 +160,12 @@ def test_a_base_map_is_asked_for_where_the_places_are(
     url = "https://tiles.example/{z}/{x}/{y}.png"
     written = write_report(systems, folder / "report", tiles=url)
     asked: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1000, "height": 800})
-        page.on("request", lambda request: asked.append(request.url))
-        with page.expect_request(lambda request: request.url.startswith("https://tiles.")):
-            page.goto(written.as_uri())
-        page.wait_for_timeout(500)
-        browser.close()
+    page = browser.new_page(viewport={"width": 1000, "height": 800})
+    page.on("request", lambda request: asked.append(request.url))
+    with page.expect_request(lambda request: request.url.startswith("https://tiles.")):
+        page.goto(written.as_uri())
+    page.wait_for_timeout(500)
+    page.close()
     latitude, longitude = (float(v[0]) for v in to_degrees([EAST + 100], [NORTH + 100], ZONE))
     columns = {url.split("/", 3)[3] for url in asked if url.startswith("https://tiles.")}
     zoom = int(next(iter(columns)).split("/")[0])

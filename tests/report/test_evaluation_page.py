@@ -20,24 +20,29 @@ from tests.evaluation.test_scores import scored
 from tests.report.drawn import evaluated
 
 
-@pytest.fixture
-def systems(tmp_path: Path) -> list[Scores]:
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> list[Scores]:
     return [
-        replace(scored(tmp_path, rerank=rule), name=name)
+        replace(scored(tmp_path_factory.mktemp(rule), rerank=rule), name=name)
         for rule, name in (("l2", "base"), ("fused", "ours <new>"))
     ]
 
 
-def test_the_page_needs_nothing_from_outside(systems: list[Scores], tmp_path: Path) -> None:
-    text = write_report(systems, tmp_path / "report").read_text()
+@pytest.fixture(scope="module")
+def page(systems: list[Scores], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(systems, tmp_path_factory.mktemp("page") / "report")
+
+
+def test_the_page_needs_nothing_from_outside(page: Path) -> None:
+    text = page.read_text()
     assert "<script src" not in text
     markup = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert re.findall(r'(?:src|href)="(?!data:|#)([^"]+)"', markup) == []
     assert "url(http" not in text
 
 
-def test_the_page_has_every_part(systems: list[Scores], tmp_path: Path) -> None:
-    text = write_report(systems, tmp_path / "report").read_text()
+def test_the_page_has_every_part(page: Path) -> None:
+    text = page.read_text()
     for title in (
         "Scores", "Head, middle, tail", "The long tail", "Where", "Queries and answers",
         "Why it fails", "Does it know?", "How far off", "What it costs",
@@ -50,8 +55,7 @@ def test_the_page_has_every_part(systems: list[Scores], tmp_path: Path) -> None:
         assert caption
 
 
-def test_figures_are_files_too(systems: list[Scores], tmp_path: Path) -> None:
-    write_report(systems, tmp_path / "report")
+def test_figures_are_files_too(page: Path) -> None:
     for name in (
         "tiers",
         "long-tail",
@@ -61,7 +65,7 @@ def test_figures_are_files_too(systems: list[Scores], tmp_path: Path) -> None:
         "metres",
     ):
         for suffix in (".svg", ".png"):
-            assert (tmp_path / "report" / "figures" / f"{name}{suffix}").stat().st_size > 1000
+            assert (page.parent / "figures" / f"{name}{suffix}").stat().st_size > 1000
 
 
 def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) -> None:
@@ -74,8 +78,8 @@ def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) ->
         assert "#000000" not in svg
 
 
-def test_names_cannot_break_the_page(systems: list[Scores], tmp_path: Path) -> None:
-    text = write_report(systems, tmp_path / "report").read_text()
+def test_names_cannot_break_the_page(page: Path) -> None:
+    text = page.read_text()
     assert "ours <new>" not in text
     assert "ours &lt;new&gt;" in text
 
