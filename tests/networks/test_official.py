@@ -23,7 +23,8 @@ from tests.networks.known_weights import known_photos, known_weights, sample
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 FIXTURES = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("[!f]*.json"))}
 QUICK = ("cosplace-resnet18", "eigenplaces-resnet18", "dc-efficientnet-b0", "mixvpr-512")
-SLOW = ("boq-dinov2", "cricavpr", "image", "megaloc", "salad")
+SLOW = ("boq-dinov2", "cricavpr", "image", "salad")
+LONG = ("megaloc",)  # 228 million numbers
 MATLAB = ("netvlad",)  # its fixture has the names of the code that reads the .mat
 
 
@@ -59,7 +60,12 @@ def test_a_file_without_one_tensor_is_refused_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+    "name",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+        *(pytest.param(name, marks=pytest.mark.long) for name in LONG),
+    ],
 )
 @torch.no_grad()
 def test_outputs_are_those_of_the_official_code(name: str) -> None:

@@ -232,7 +232,7 @@ def test_a_photo_that_waited_too_long_is_told_so(town: Town) -> None:
 
 @pytest.mark.slow
 def test_sixteen_large_pictures_take_the_memory_of_one(town: Town) -> None:
-    pictures = [png(7000, 7000)] * 16
+    pictures = [png(5000, 5000)] * 16
 
     def bother() -> None:
         try:
