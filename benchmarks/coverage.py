@@ -1,12 +1,13 @@
 """Does it help to photograph what `evenplace coverage` recommends, against random places?
 
-    python benchmarks/coverage.py RUN TOWN [--keep 800] [--most 100] [--seeds 3]
+    python benchmarks/coverage.py [--towns 0 1 2] [--photos 1500] [--keep 400] [--most 100] [--draws 2]
 
-RUN is of the town that `evenplace city TOWN` draws with seed 0.  A database of `keep` of its
-photos is indexed; then `most` photos are taken where the list says, or at random photographed
-places, as the town's survey takes them, and added.  Printed: R@1 of the town's queries, and the
-gain of the advice over each draw with its paired interval.
-"""
+For each town (a seed) `keep` of its survey's photos are indexed with ImageNet weights of the
+recommended network.  Then `most` photos are taken where the list says, looking the way it says,
+or at random photographed places looking anywhere, each on a street as the town's survey takes
+them, and added.  Printed: R@1 of the town's queries, which ask every place equally often, and
+paired gains over all towns.
+"""  # noqa: E501
 
 import argparse
 import shutil
@@ -14,80 +15,107 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenplace.city import draw_city
 from evenplace.city.light import survey_days
 from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
 from evenplace.city.survey import CELL, Shot, _aim, _standpoints
-from evenplace.evaluation import Scores
-from evenplace.evaluation.evaluate import compare_pairs
+from evenplace.evaluation.predictions import Predictions
+from evenplace.evaluation.uncertainty import pair
 from evenplace.photos import Photos, read_photos
-from evenplace.places.wanted import find_wanted
+from evenplace.photos.nearby import turn
+from evenplace.places.wanted import SIDES, find_wanted
 from evenplace.run.held_out import hold_out
 from evenplace.run.run import Run
 
-Spot = tuple[float, float]  # east, north
+View = tuple[float, float, str]  # east, north, side; anywhere if empty
+TRIES = 60  # shots until one looks as advised
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("town", type=Path)
-    parser.add_argument("--keep", type=int, default=800)
+    parser.add_argument("--towns", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--photos", type=int, default=1500)
+    parser.add_argument("--keep", type=int, default=400)
     parser.add_argument("--most", type=int, default=100)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=2)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(asked.run, folder / "thin")
-        thin = Run.open(folder / "thin")
-        every = read_photos(asked.town / "database", city="all")
-        chosen = np.random.default_rng(0).permutation(len(every))[: asked.keep]
-        thin.index(every[np.sort(chosen)])
-        queries = read_photos(asked.town / "queries", city="all")
-        before = thin.evaluate(queries)
-        engine = thin.search()
-        index = engine.index
-        wanted = find_wanted(index.photos, index.places, asked.most, hold_out(engine))
-        advised = photographed(
-            folder, "advised", [(one.east, one.north) for one in wanted for _ in range(one.photos)]
-        )
-        after = grown(folder, "advised", advised, queries)
-        told = compare_pairs(after.predictions, before.predictions)
-        print(f"{asked.keep} photos: {before.recall[1]:.1f}")
-        print(f"{asked.most} more as advised: {after.recall[1]:.1f}, {told}")
-        for seed in range(asked.seeds):
-            rows = np.random.default_rng(seed).integers(len(index.places), size=asked.most)
-            spots = [(float(e), float(n)) for e, n in index.places.centres[rows]]
-            other = grown(
-                folder, f"random{seed}", photographed(folder, f"random{seed}", spots), queries
-            )
-            told = compare_pairs(after.predictions, other.predictions)
-            print(f"  at random ({seed}): {other.recall[1]:.1f}; advice against it {told}")
+    found: dict[str, list[Predictions]] = {}
+    for seed in asked.towns:
+        with tempfile.TemporaryDirectory() as name:
+            for kind, one in visit(Path(name), seed, asked).items():
+                found.setdefault(kind, []).append(one)
+                print(f"town {seed}, {kind}: {100 * one.right.mean():.1f}", flush=True)
+    before, advised, *draws = found
+    told = compare(found[advised], found[before])
+    print(f"{advised} over {before}: {told}")
+    for draw in draws:
+        print(f"{advised} over {draw}: {compare(found[advised], found[draw])}")
+    every = [one for draw in draws for one in found[draw]]
+    print(f"{advised} over all draws: {compare(found[advised] * len(draws), every)}")
 
 
-def photographed(folder: Path, name: str, spots: list[Spot]) -> Path:
-    """Go to the surveyed cell nearest to each spot and take a photo there as the survey does."""
-    town, renderer, days = plan_town(0), Renderer(0, 224), survey_days()
+def compare(ours: list[Predictions], theirs: list[Predictions]) -> object:
+    """The paired gain over the queries of all towns; a query is drawn with its repeats."""
+    sizes = [len(one) for one in ours]
+    queries = {id(one): 100_000 * number for number, one in enumerate(ours)}
+    clusters = [one.clusters + queries[id(one)] for one in ours]
+    assert sum(sizes) == sum(len(one) for one in theirs)
+    return pair(*(np.concatenate([one.right for one in part]) for part in (ours, theirs)),
+                np.concatenate(clusters))  # fmt: skip
+
+
+def visit(folder: Path, seed: int, asked: argparse.Namespace) -> dict[str, Predictions]:
+    """The answers of one town: before, with the advice, with each random draw."""
+    town = folder / "town"
+    draw_city(town, photos=asked.photos, queries=400, seed=seed)
+    every, queries = (read_photos(town / part, city="all") for part in ("database", "queries"))
+    chosen = np.random.default_rng(0).permutation(len(every))[: asked.keep]
+    thin = Run(folder / "thin")
+    thin.index_method(every[np.sort(chosen)], "dapr-m", "imagenet")
+    engine = thin.search()
+    index = engine.index
+    wanted = find_wanted(index.photos, index.places, asked.most, hold_out(engine))
+    views = {"as advised": [(one.east, one.north, side) for one in wanted for side in one.sides]}
+    for draw in range(asked.draws):
+        rows = np.random.default_rng(draw).integers(len(index.places), size=asked.most)
+        views[f"at random {draw}"] = [
+            (float(east), float(north), "") for east, north in index.places.centres[rows]
+        ]
+    answers = {"before": thin.evaluate(queries).predictions}
+    for name, some in views.items():
+        added = photographed(folder / name, seed, some)
+        answers[name] = grown(thin.folder, folder / name / "run", added, queries)
+    return answers
+
+
+def photographed(folder: Path, seed: int, views: list[View]) -> Path:
+    """Go to the street nearest to each spot and take a photo there as the survey does."""
+    town, renderer, days = plan_town(seed), Renderer(seed, 224), survey_days()
     dice = np.random.default_rng(7)
     stands = _standpoints(town, dice)
-    cells = np.array(list(stands.cells))
-    out = folder / name / "photos"
+    cells: NDArray[np.int64] = np.array(list(stands.cells))
+    out = folder / "photos"
     out.mkdir(parents=True)
-    for number, spot in enumerate(spots):
-        away = np.linalg.norm((cells + 0.5) * CELL - spot, axis=1)
-        camera = _aim(dice, stands, tuple(cells[int(away.argmin())].tolist()))
-        shot = Shot(camera, days[int(dice.integers(len(days)))], f"{name}n{number:06d}")
+    for number, (east, north, side) in enumerate(views):
+        away = np.linalg.norm((cells + 0.5) * CELL - (east, north), axis=1)
+        cell = tuple(cells[int(away.argmin())].tolist())
+        for _ in range(TRIES):
+            camera = _aim(dice, stands, cell)
+            if not side or turn(np.float64(camera.heading), np.float64(SIDES[side])) <= 45:
+                break
+        shot = Shot(camera, days[int(dice.integers(len(days)))], f"n{number:06d}")
         renderer.take(shot.camera, shot.day).save(out / photo_name(shot), quality=85)
     return out
 
 
-def grown(folder: Path, name: str, added: Path, queries: Photos) -> Scores:
-    shutil.copytree(folder / "thin", folder / name / "run")
-    run = Run.open(folder / name / "run")
+def grown(thin: Path, folder: Path, added: Path, queries: Photos) -> Predictions:
+    run = Run(Path(shutil.copytree(thin, folder)))
     run.add(read_photos(added, city="all"))
-    return run.evaluate(queries)
+    return run.evaluate(queries).predictions
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ def study(
         list[str] | None, typer.Option(help="only these of its systems, as SALAD, BoQ; often")
     ] = None,
     seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3,
+    first_seed: Annotated[int, typer.Option(help="the first of them, as of towns unseen")] = 0,
     out: Annotated[
         Path, typer.Option(help="folder of all studies, which share trainings; this one's is NAME")
     ] = Path("runs/studies"),
@@ -93,7 +94,7 @@ def study(
             console.print(f"tables: {page}", markup=False, soft_wrap=True)
             return
         splits = read_splits(
-            data, seeds, out / "data", photos=photos, queries=many, radius=radius,
+            data, seeds, out / "data", first=first_seed, photos=photos, queries=many, radius=radius,
             heading=heading, development=development, announce=announce, **which,
         )  # fmt: skip
         found = []

@@ -1,13 +1,15 @@
-"""Where the next photos would help most: places with few photos first, and gaps in a street.
+"""Where the next photos would help most, and which way to look: views that nobody took.
 
-    r(n) = a (1 - exp(-n / t))
+A photo finds its place by one that stands near and looks the same way, so what counts is views:
+a spot and a side.  A photo counts for a view by how near it stands and looks,
 
-is how often a query is right where n photos are within 25 m; a and t are fitted to held-out
-answers where there are some.  One photo more is worth r(n + 1) - r(n), weighed by how much of
-what the curve leaves open is open at that place; photos are given out one by one, each where it
-is worth most.
+    w = (1 - d / 25 m) (1 - angle / 90°),    r(n) = a (1 - exp(-n / t))
 
-    C places · W wanted · V held-out photos
+and r, with n the sum of the weights, is how often a query of that view is right; a and t are
+fitted to held-out answers where there are some.  Photos are given out one by one, each to the
+view where all views around gain most together.
+
+    C places · W spots · V held-out photos · S sides
 """
 
 from dataclasses import dataclass
@@ -16,24 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.photos.nearby import find_nearby
+from evenplace.photos.nearby import Nearby, find_nearby, turn
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RADIUS = 25.0
-STRENGTH = 4.0  # held-out photos that the curve is worth against a place's own
+STRENGTH = 2.0  # wrong answers that the curve is worth against a place's own
 STREET = 0.5  # chance that a gap is a street at all
-SIDES = ("north", "east", "south", "west")
+SIDES = {"north": 0.0, "east": 90.0, "south": 180.0, "west": 270.0}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How often a query is right where so many photos are near; as usual, unless fitted."""
+    """How often a query is right where photos weigh so much; as usual, unless fitted."""
 
     height: float = 0.9
-    pace: float = 2.5
+    pace: float = 0.8
 
     def __call__(self, photos: NDArray[np.number]) -> Floats:
         return np.asarray(self.height * (1 - np.exp(-np.asarray(photos, float) / self.pace)))
@@ -44,7 +46,7 @@ class HeldOut:
     """Photos asked about as if the database did not have them."""
 
     places: Ints  # (V,)
-    near: Ints  # (V,) other photos within 25 m
+    near: Floats  # (V,) what the other photos weigh, as in `weigh_views`
     right: NDArray[np.bool_]  # (V,)
 
 
@@ -58,7 +60,7 @@ class Wanted:
     photos: int  # to take there
     have: int  # within 25 m now
     gain: float  # right answers more in 100 questions about this spot
-    sides: tuple[str, ...]  # ways to look that no photo has yet
+    sides: tuple[str, ...]  # ways to look there, the most useful first
     between: bool  # in a gap between photographed places: a street by guess
 
 
@@ -78,38 +80,58 @@ def find_wanted(
     """Spots for `most` photos, the most useful first."""
     if most < 1:
         raise SettingError(f"--most {most} wants no photos; use 1 or more")
-    held = held or HeldOut(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
-    curve = fit_curve(held)
-    gaps = find_gaps(places)
-    spots = np.concatenate([places.centres, gaps[:, :2]])
+    held = held or HeldOut(np.empty(0, np.int64), np.empty(0), np.empty(0, bool))
+    curve, gaps = fit_curve(held), find_gaps(places)
+    at = np.concatenate([places.centres, gaps[:, :2]])
     zones = np.concatenate([places.zones, gaps[:, 2].astype(np.int8)])
-    asked = Photos.from_arrays(east=spots[:, 0], north=spots[:, 1], zone=zones)
-    near = find_nearby(photos, asked, RADIUS)
-    have = near.counts
-    leave = np.ones(len(spots))  # how open each place is, against the curve
+    spots = Photos.from_arrays(east=at[:, 0], north=at[:, 1], zone=zones)
+    have = np.column_stack([weigh_views(photos, spots, side) for side in SIDES.values()])
+    leave = np.ones(len(spots))
+    leave[len(places) :] = STREET
     if len(held.right):
-        trials = np.bincount(held.places, minlength=len(spots)).astype(float)
-        good = np.bincount(held.places, held.right, len(spots))
-        expected = curve(have)
-        own = (good + STRENGTH * expected) / (trials + STRENGTH)
-        leave = (1 - own) / np.maximum(1 - expected, 1e-6)
-    leave[len(places) :] *= STREET
-    added, gain = _give_out(curve, have, leave, most)
+        leave[: len(places)] = _openness(curve, held, len(places))
+    taken, gain = _give_out(curve, have, leave, spots, most)
+    near = find_nearby(photos, spots, RADIUS).counts
     order = np.lexsort((np.arange(len(spots)), -gain))
     return [
         Wanted(
-            east=float(spots[row, 0]),
-            north=float(spots[row, 1]),
+            east=float(at[row, 0]),
+            north=float(at[row, 1]),
             zone=int(zones[row]),
-            photos=int(added[row]),
-            have=int(have[row]),
+            photos=len(taken[row]),
+            have=int(near[row]),
             gain=round(100 * float(gain[row]), 1),
-            sides=_unseen(photos.heading[near.of(row)]),
+            sides=tuple(list(SIDES)[side] for side in taken[row]),
             between=bool(row >= len(places)),
         )
         for row in order.tolist()
-        if added[row]
+        if row in taken
     ]
+
+
+def weigh_views(
+    photos: Photos, spots: Photos, heading: float | NDArray[np.floating], beyond: float = -1.0
+) -> Floats:
+    """What photos weigh for views of spots in some direction; one without a heading a quarter.
+
+    heading: degrees, one for all spots or (W,).  beyond: metres within which none counts.
+    -> (W,).
+    """
+    near = find_nearby(photos, spots, RADIUS)
+    of = np.repeat(np.arange(len(spots)), near.counts)
+    wanted = np.broadcast_to(heading, len(spots))[of]
+    away = np.linalg.norm(photos.positions[near.rows] - spots.positions[of], axis=1)
+    angle = turn(photos.heading[near.rows], wanted)
+    facing = np.where(np.isnan(angle), 0.25, np.maximum(0, 1 - angle / 90))
+    weight = (1 - away / RADIUS) * facing * (away > beyond)
+    return np.bincount(of, weight, len(spots))
+
+
+def _openness(curve: Curve, held: HeldOut, places: int) -> Floats:
+    """How much of what the curve leaves open is open at each place: (C,)."""
+    wrong = np.bincount(held.places, ~held.right, places)
+    expected = np.bincount(held.places, 1 - curve(held.near), places)
+    return np.asarray((wrong + STRENGTH) / (expected + STRENGTH))
 
 
 def find_gaps(places: Places) -> Floats:
@@ -138,20 +160,32 @@ def find_gaps(places: Places) -> Floats:
     return free
 
 
-def _give_out(curve: Curve, have: Ints, leave: Floats, most: int) -> tuple[Ints, Floats]:
-    """Photos of each spot, and what they are worth together: (W,), (W,)."""
-    added, gain = np.zeros(len(have), np.int64), np.zeros(len(have))
-    worth = leave * (curve(have + 1) - curve(have))
-    for _ in range(most if len(have) else 0):
-        best = int(np.argmax(worth))
-        gain[best] += worth[best]
-        added[best] += 1
-        count = have[best] + added[best]
-        worth[best] = float(leave[best] * (curve(count + 1) - curve(count)))
-    return added, gain
+def _give_out(
+    curve: Curve, have: Floats, leave: Floats, spots: Photos, most: int
+) -> tuple[dict[int, list[int]], Floats]:
+    """The sides to photograph of each spot, and what they are worth together: (W,)."""
+    near = find_nearby(spots, spots, RADIUS)
+    of = np.repeat(np.arange(len(spots)), near.counts)
+    away = np.linalg.norm(spots.positions[near.rows] - spots.positions[of], axis=1)
+    weight = 1 - away / RADIUS
+    have, gain = have.copy(), np.zeros(len(spots))
+    taken: dict[int, list[int]] = {}
+    worth = np.column_stack(
+        [_worth(curve, have[:, side], leave, near, weight, of) for side in range(len(SIDES))]
+    )
+    for _ in range(most if len(spots) else 0):
+        best, side = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        gain[best] += worth[best, side]
+        taken.setdefault(int(best), []).append(int(side))
+        have[near.of(int(best)), side] += weight[near.starts[best] : near.starts[best + 1]]
+        worth[:, side] = _worth(curve, have[:, side], leave, near, weight, of)
+    return taken, gain
 
 
-def _unseen(headings: NDArray[np.float32]) -> tuple[str, ...]:
-    known = headings[np.isfinite(headings)]
-    seen = set((np.round(known / 90).astype(int) % 4).tolist())
-    return tuple(side for number, side in enumerate(SIDES) if number not in seen)
+def _worth(
+    curve: Curve, have: Floats, leave: Floats, near: Nearby, weight: Floats, of: Ints
+) -> Floats:
+    """What one photo more at each spot is worth to all spots around it, of one side: (W,)."""
+    rows = near.rows
+    gains = leave[rows] * (curve(have[rows] + weight) - curve(have[rows]))
+    return np.bincount(of, gains, len(have))

@@ -5,6 +5,7 @@ to the globe.
 """
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,31 @@ def index_name(index: Index) -> str:
 
 
 def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
-    """One answer, as lists and numbers.  name: of the index, in the names of its photos.
+    """One answer, as lists and numbers; `answers_json` of one."""
+    return answers_json(index, [found], name)[0]
 
-    A hit's `path` is for whoever holds the database; the service keeps it to itself.
+
+def answers_json(index: Index, answers: Sequence[Answer], name: str) -> list[dict[str, Any]]:
+    """Answers, as lists and numbers.  name: of the index, in the names of its photos.
+
+    A hit's `path` is for whoever holds the database; the service keeps it to itself.  All
+    positions become degrees together: each call costs as much as a hundred numbers.
     """
-    # One conversion to degrees for all positions: each call costs as much as a hundred numbers.
-    where = [(found.position.east, found.position.north)] if found.hits else []
-    where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
-    rows = [hit.row for hit in found.hits]
-    zones = index.photos.zone[rows[:1] + rows].tolist()  # the position is around the first hit
-    zones += index.places.zones[[guess.place for guess in found.places]].tolist()
-    spots = iter(spots_json(where, zones))
+    where: list[tuple[float, float]] = []
+    zones: list[int] = []
+    for found in answers:
+        rows = [hit.row for hit in found.hits]
+        where += [(found.position.east, found.position.north)] if rows else []
+        where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
+        zones += index.photos.zone[rows[:1] + rows].tolist()  # a position is around its first hit
+        zones += index.places.zones[[guess.place for guess in found.places]].tolist()
+    spots = zip(spots_json(where, zones), zones, strict=True)
+    return [_answer(index, found, name, spots) for found in answers]
+
+
+def _answer(
+    index: Index, found: Answer, name: str, spots: Iterator[tuple[dict[str, Any], int]]
+) -> dict[str, Any]:
     return {
         "kind": "answer",
         "abstains": found.abstains,
@@ -46,9 +61,9 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
         "confidence": round(float(found.confidence), 4),
         "calibrated": found.calibrated,
         "doubt": found.doubt,
-        "position": _position(found, zones[0], next(spots)) if found.hits else None,
+        "position": _position(found, *next(spots)) if found.hits else None,
         "hits": [
-            next(spots)
+            next(spots)[0]
             | {
                 "photo": f"{name}-{hit.row}",
                 "path": hit.path,
@@ -64,7 +79,7 @@ def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:
             for hit in found.hits
         ],
         "places": [
-            next(spots)
+            next(spots)[0]
             | {
                 "place": guess.place,
                 "posterior": min(1.0, round(float(guess.posterior), 6)),
@@ -123,7 +138,7 @@ def tier_name(index: Index, place: int) -> str:
     return TIERS[known[place]] if 0 <= place < len(known) else "none"
 
 
-def _position(found: Answer, zone: int, spot: dict[str, Any]) -> dict[str, Any]:
+def _position(found: Answer, spot: dict[str, Any], zone: int) -> dict[str, Any]:
     shape = found.position.ellipse
     ellipse = {
         "major": round(shape.major, 2),

@@ -4,7 +4,7 @@ import numpy as np
 
 from evenplace.describe.describer import Progress
 from evenplace.photos.nearby import find_nearby
-from evenplace.places.wanted import RADIUS, HeldOut
+from evenplace.places.wanted import RADIUS, HeldOut, weigh_views
 from evenplace.retrieval import Search
 
 SAME = 2.0  # metres within which photos are of one stop, and hidden together
@@ -33,5 +33,5 @@ def hold_out(
     found = engine.search(described.descriptors, 1, without=without)
     best = found.rows[:, 0]
     away = np.linalg.norm(index.spots(np.maximum(best, 0)) - index.spots(rows), axis=1)
-    near = find_nearby(index.photos, asked, RADIUS).counts - hidden.counts
+    near = weigh_views(index.photos, asked, asked.heading, beyond=SAME)
     return HeldOut(labels[rows], near, (best >= 0) & (away <= RADIUS))

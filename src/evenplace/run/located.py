@@ -4,7 +4,7 @@ Knows nothing of files of answers: `report/answer_files.py` writes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from evenplace.photos.asked import Picture
 from evenplace.photos.geodesy import to_metres
 from evenplace.photos.layouts.exif import Shot
 from evenplace.retrieval import Answer, Index, Search
-from evenplace.retrieval.answer_json import answer_json, index_name
+from evenplace.retrieval.answer_json import answers_json, index_name
 
 Corner = NDArray[np.float64]
 Reach = dict[int, tuple[Corner, Corner]]
@@ -85,7 +85,9 @@ class Located:
         return float(np.datetime64(self.taken, "s").astype(int)) if self.taken else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        spot = None if self.spot is None else vars(self.spot)
+        matches = [vars(one) for one in self.matches]  # `asdict` would copy every number of them
+        return {**vars(self), "spot": spot, "matches": matches}
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Self:
@@ -110,10 +112,11 @@ def locate_pictures(
         described = engine.describer.describe(sources, progress=show)
         asked = [sources[row] for row in described.rows]
         answers = engine.answers(described.descriptors, k, pictures=asked)
-        found = dict(zip(described.rows.tolist(), answers, strict=True))
+        plain = answers_json(engine.index, [replace(one, places=()) for one in answers], name)
+        found = dict(zip(described.rows.tolist(), zip(answers, plain, strict=True), strict=True))
         reasons = iter(described.skipped)
         yield [
-            _located(engine.index, picture, found[row], name, reach)
+            _located(picture, *found[row], reach)
             if row in found
             else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
             for row, picture in enumerate(block)
@@ -125,8 +128,8 @@ def _after(progress: Progress, before: int) -> Progress:
     return lambda done, total: progress(before + done, 0)
 
 
-def _located(index: Index, picture: Picture, answer: Answer, name: str, reach: Reach) -> Located:
-    plain = answer_json(index, answer, name)
+def _located(picture: Picture, answer: Answer, plain: dict[str, Any], reach: Reach) -> Located:
+    """A line.  plain: the same answer, as the service says it."""
     spot = None
     if plain["position"] is not None:
         position = dict(plain["position"])

@@ -59,6 +59,7 @@ def read_splits(
     seeds: int,
     folder: Path,
     *,
+    first: int = 0,
     photos: int | None = None,
     queries: int | None = None,
     radius: float = 25.0,
@@ -67,7 +68,7 @@ def read_splits(
     announce: Announce | None = None,
     **which: Any,
 ) -> list[Split]:
-    """One split a seed.
+    """One split a seed, from the first seed on.
 
     data: "town" draws one for each seed into `folder`; a name under EVENPLACE_DATA (timisoara,
     cambridge) or any folder is parted by position, 70 % database and 30 % queries; a folder that
@@ -76,16 +77,18 @@ def read_splits(
     alone and ask with photos of the database instead, for choices that a test then judges.
     which: the city, zone or bbox of its photos, as `read_photos` takes them.
     """
-    if seeds < 1:
-        raise SettingError(f"seeds={seeds} asks for no run; use 1 or more")
+    if seeds < 1 or first < 0:
+        raise SettingError(f"seeds={seeds} from {first} asks for no run; use 1 or more, from 0 on")
     truth = Truth(radius, HEADINGS.get(data) if heading is None else heading)
-    splits = _test_splits(data, seeds, folder, photos, queries, truth, announce, which)
+    splits = _test_splits(
+        data, range(first, first + seeds), folder, photos, queries, truth, announce, which
+    )
     return [_within_database(split, queries) for split in splits] if development else splits
 
 
 def _test_splits(
     data: str,
-    seeds: int,
+    seeds: range,
     folder: Path,
     photos: int | None,
     queries: int | None,
@@ -95,7 +98,7 @@ def _test_splits(
 ) -> list[Split]:
     if data == "town":
         many, asked = photos or 2000, queries or 400
-        return [_town(folder, many, asked, seed, truth, announce) for seed in range(seeds)]
+        return [_town(folder, many, asked, seed, truth, announce) for seed in seeds]
     where = find_folder(data)
     sets = sorted(one.name for one in where.glob("quer*") if one.is_dir())
     if (where / "database").is_dir() and sets and "queries" not in sets:
@@ -106,11 +109,9 @@ def _test_splits(
     if (where / "database").is_dir() and (where / "queries").is_dir():
         database = _at_most(read_photos(where / "database", **which), photos)
         asked_with = _at_most(read_photos(where / "queries", **which), queries)
-        return [
-            Split(data, seed, database, database, asked_with, truth, data) for seed in range(seeds)
-        ]
+        return [Split(data, seed, database, database, asked_with, truth, data) for seed in seeds]
     everything = _at_most(read_photos(where, **which), photos)
-    return [_part(data, everything, seed, queries, truth) for seed in range(seeds)]
+    return [_part(data, everything, seed, queries, truth) for seed in seeds]
 
 
 def _town(
