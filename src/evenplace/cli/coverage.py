@@ -23,7 +23,7 @@ def coverage(
     from evenplace.photos import read_photos
     from evenplace.places import Grid
     from evenplace.places.wanted import find_wanted
-    from evenplace.report.wanted import say_spot, write_wanted
+    from evenplace.report.wanted import say_sides, say_spot, write_wanted
     from evenplace.run.held_out import hold_out
     from evenplace.run.run import Run
 
@@ -43,10 +43,10 @@ def coverage(
         places = Grid().partition(photos)
     wanted = find_wanted(photos, places, most, held)
     print_table(
-        ("where", "take", "has", "gain in 100", "not seen towards"),
+        ("where", "take", "has", "gain in 100", "look"),
         [
             [say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
-             "a gap, by guess" if one.between and not one.have else ", ".join(one.sides)]
+             say_sides(one) + (", a gap by guess" if one.between else "")]
             for one in wanted[:20]
         ],
     )  # fmt: skip

@@ -59,7 +59,7 @@ class Wanted:
     zone: int
     photos: int  # to take there
     have: int  # within 25 m now
-    gain: float  # right answers more in 100 questions about this spot
+    gain: float  # right answers more where each spot within 25 m is asked about 100 times
     sides: tuple[str, ...]  # ways to look there, the most useful first
     between: bool  # in a gap between photographed places: a street by guess
 
@@ -100,7 +100,7 @@ def find_wanted(
             zone=int(zones[row]),
             photos=len(taken[row]),
             have=int(near[row]),
-            gain=round(100 * float(gain[row]), 1),
+            gain=round(100 * float(gain[row]) / len(SIDES), 1),
             sides=tuple(list(SIDES)[side] for side in taken[row]),
             between=bool(row >= len(places)),
         )

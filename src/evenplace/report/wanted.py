@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def say_spot(one: Wanted) -> str:
     return f"{latitude:.6f}, {longitude:.6f}"
 
 
+def say_sides(one: Wanted) -> str:
+    """Which ways to look, each once, with how often."""
+    counts = Counter(one.sides)
+    return ", ".join(f"{side} ×{many}" if many > 1 else side for side, many in counts.items())
+
+
 def _degrees(one: Wanted) -> tuple[float, float]:
     latitude, longitude = degrees(np.array([[one.east, one.north]]), [one.zone])[0].tolist()
     return latitude, longitude
@@ -60,7 +67,7 @@ def _page(wanted: Sequence[Wanted], places: Places) -> str:
     cells = Cells(places.outlines, places.tiers, TIER_KEYS, {"photos": places.counts})
     texts = [
         f"<b>{rank}.</b> take {one.photos}, has {one.have}; +{one.gain} in 100 here<br>"
-        f"not seen towards: {html.escape(', '.join(one.sides) or 'none')}"
+        f"look {html.escape(say_sides(one))}"
         for rank, one in enumerate(wanted, start=1)
     ]
     spots = np.array([(one.east, one.north) for one in wanted]).reshape(-1, 2)
@@ -70,14 +77,14 @@ def _page(wanted: Sequence[Wanted], places: Places) -> str:
     )
     rows = [
         [str(rank), say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
-         ", ".join(one.sides)]
+         say_sides(one)]
         for rank, one in enumerate(wanted, start=1)
     ]  # fmt: skip
     legend = " ".join(
         f'<span class="mark" style="background:var({colour})"></span>{name}'
         for name, colour in KEYS
     )
-    columns = ("rank", "where", "take", "has", "gain", "not seen towards")
+    columns = ("rank", "where", "take", "has", "gain", "look")
     return page(
         "Where to photograph next",
         [
