@@ -13,7 +13,7 @@ from PIL import Image
 
 from evenplace.errors import PhotoError
 from evenplace.photos import read_photos
-from evenplace.photos.credit import credit_of
+from evenplace.photos.gather import credit_of
 from evenplace.photos.layouts.track import read_track
 from tests.documents.typist import in_this_process
 

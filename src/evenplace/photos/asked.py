@@ -20,8 +20,8 @@ from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import Shot, read_shot
 from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.scan import walk_pictures
-from evenplace.photos.videos import VIDEOS, read_frames
 
+VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 256  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
 
@@ -155,7 +155,32 @@ def _runs(paths: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
 
 
 def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:
-    for second, frame in read_frames(path, every):
+    for second, frame in _read_frames(path, every):
         name = f"{path}#t={second:.2f}"
         if name not in done:
             yield Picture(name, frame, second=second)
+
+
+def _read_frames(path: str, every: float = 1.0) -> Iterator[tuple[float, Image.Image]]:
+    """Yield a frame every so many seconds, and the second it is of, turned upright."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # its complaints are not sentences
+    import cv2
+
+    film = cv2.VideoCapture(path)
+    rate, number, given = film.get(cv2.CAP_PROP_FPS) or 25.0, 0, 0
+    try:
+        while film.grab():
+            second = number / rate
+            number += 1
+            if second < given * every - 1e-9:
+                continue
+            good, pixels = film.retrieve()
+            if good:
+                given += 1
+                yield second, Image.fromarray(pixels[:, :, ::-1])
+    finally:
+        film.release()
+    if not given:
+        raise PhotoError(
+            f"{path} is no video that can be decoded; convert it to MP4 (H.264) or to frames"
+        )

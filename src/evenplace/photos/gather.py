@@ -135,3 +135,10 @@ def _choose(values: Any, keep: NDArray[np.bool_]) -> Any:
 
 def _name(columns: Mapping[str, Any], row: int) -> str:
     return str(columns["path"][row]) if "path" in columns else f"row {row}"
+
+
+def credit_of(photos: Photos, row: int) -> str:
+    """Whose photo it is and under which licence, as in "Jane, CC-BY-SA-4.0"; or nothing."""
+    kept = photos.table.column_names
+    told = (photos.table.column(one)[row].as_py() for one in ("producer", "licence") if one in kept)
+    return ", ".join(str(one) for one in told if one)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenplace.photos.credit import credit_of
+from evenplace.photos.gather import credit_of
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.hits import Answer

@@ -23,7 +23,6 @@ from evenplace.places.table import Places
 from evenplace.retrieval import Batch, Index, Search
 from evenplace.retrieval.build import index_descriptors
 from evenplace.run.other_light import describe_relit
-from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached
 from evenplace.training.loop import Announce, train
 from evenplace.training.recipe import Recipe
@@ -172,7 +171,7 @@ def _train_fold(
 def stored_folds(
     index: Index, folds: int, seed: int, folder: Path, announce: Announce | None = None
 ) -> list[Fold]:
-    """Lay out the descriptors of an index without each fold in turn, as `tail.lay_out` does all."""
+    """Lay out the descriptors of an index without each fold in turn, as all of them are."""
     photos, places = index.photos, replace(index.places, labels=index.labels)
     show, found = announce("folds of the database") if announce else None, []
     for number, rows in enumerate(deal(photos, folds, seed)):
@@ -181,7 +180,7 @@ def stored_folds(
             others = np.setdiff1d(np.arange(len(photos)), rows)
             kept = replace(fewer, labels=fewer.labels[others])
             home = folder / f"fold-{number}"
-            smaller = lay_out(StoredRows(index, others), photos[others], kept, home)
+            smaller = index_descriptors(StoredRows(index, others), photos[others], kept, home)
             found.append(
                 Fold(smaller, photos[rows], StoredRows(index, np.arange(len(index))), rows)
             )

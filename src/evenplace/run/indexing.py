@@ -19,7 +19,7 @@ from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, open_index
-from evenplace.retrieval.build import index_described, photos_of
+from evenplace.retrieval.build import index_described, index_descriptors, photos_of
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.packed_features import KnownRows, pack_photos
 from evenplace.retrieval.rerank import spectra_for
@@ -27,7 +27,6 @@ from evenplace.retrieval.update import add_photos, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.points import cached_points
 from evenplace.run.run_folder import NO_NETWORK, RunFolder
-from evenplace.run.tail import lay_out
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
@@ -174,7 +173,7 @@ def index_given(
     recipe = untrained("descriptors", network, places, verify)
     begin_untrained(run, recipe, places)
     extra = _points(recipe.search, photos)
-    return lay_out(descriptors, photos, places, run / "index", keep=keep, extra=extra)
+    return index_descriptors(descriptors, photos, places, run / "index", keep=keep, extra=extra)
 
 
 def begin_untrained(run: RunFolder, recipe: Recipe, places: Places) -> None:
