@@ -15,6 +15,9 @@ from evenplace.cli.tagging import say_tagged
 
 if TYPE_CHECKING:
     from evenplace.photos.asked import Asked
+    from evenplace.retrieval import Index
+    from evenplace.retrieval.calibration import Calibration
+    from evenplace.run.journal import Journal
     from evenplace.run.located import Located
     from evenplace.run.run import Run
     from evenplace.run.tagging import Tagging
@@ -50,23 +53,42 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     """Answer every photo, then write every file; what was answered before a stop is kept."""
     from evenplace.report.answers import check_out, write_answers
     from evenplace.retrieval import open_index
-    from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.answers import least_confidence
-    from evenplace.retrieval.shift import find_shift
-    from evenplace.run.journal import Journal, check_free
+    from evenplace.run.journal import check_free
     from evenplace.run.tagging import write_positions
-    from evenplace.run.walks import CANDIDATES
 
     index = open_index(run.folder / "index")
     for out in many.out:
         check_out(out, index.photos.zones)
         check_free(out, many.replace)
-    least = 0.0
+    learned, least = run.calibration(verify=many.verify), 0.0
     if many.min_precision is not None:  # refused now rather than after a walk of an hour
-        learned = run.calibration(verify=many.verify)
         least = least_confidence(many.min_precision, learned, many.insist)
     if passed := asked.say_passed():
-        errors.print(passed, markup=False, soft_wrap=True)
+        _tell(passed)
+    journal, rate = _answer_all(run, asked, many, index)
+    lines = journal.answers if many.walk is None else _followed(journal.answers, many, least)
+    for out in many.out:
+        write_answers(lines, out, index.places)
+    tagged = None if many.tagging is None else write_positions(lines, many.tagging)
+    journal.end()
+    if many.as_json:
+        for line in lines:
+            print(json.dumps(line.as_dict()))
+        return
+    _print(lines, rate, learned)
+    for out in many.out:
+        console.print(f"written: {out}", markup=False, soft_wrap=True)
+    if tagged is not None:
+        say_tagged(tagged)
+
+
+def _answer_all(run: "Run", asked: "Asked", many: Many, index: "Index") -> "tuple[Journal, float]":
+    """All answers, those of a job that was stopped among them, and how many a second are new."""
+    from evenplace.retrieval.answer_json import index_name
+    from evenplace.run.journal import Journal
+    from evenplace.run.walks import CANDIDATES
+
     way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
            "verify": many.verify, "every": many.every,
            "sequence": many.walk is not None}  # fmt: skip
@@ -90,26 +112,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         if many.out:
             _tell(f"stopped after {len(journal.answers):,} photos; the same command goes on")
         raise typer.Exit(130) from None
-    spent = time.perf_counter() - began
-    lines = journal.answers if many.walk is None else _followed(journal.answers, many, least)
-    for out in many.out:
-        write_answers(lines, out, index.places)
-    tagged = None if many.tagging is None else write_positions(lines, many.tagging)
-    journal.end()
-    if many.as_json:
-        for line in lines:
-            print(json.dumps(line.as_dict()))
-        return
-    _print(lines)
-    console.print(_summary(lines, (len(lines) - before) / max(spent, 1e-9)), markup=False,
-                  soft_wrap=True)  # fmt: skip
-    alike = [line.matches[0].similarity for line in lines if line.matches]
-    if (learned := run.calibration()) and (shifted := find_shift(alike, learned.likeness)):
-        _tell(f"note: {shifted}")
-    for out in many.out:
-        console.print(f"written: {out}", markup=False, soft_wrap=True)
-    if tagged is not None:
-        say_tagged(tagged)
+    return journal, (len(journal.answers) - before) / max(time.perf_counter() - began, 1e-9)
 
 
 def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located]":
@@ -131,11 +134,17 @@ def _tell(text: str) -> None:
     errors.print(text, markup=False, soft_wrap=True)
 
 
-def _print(lines: "list[Located]") -> None:
+def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -> None:
+    from evenplace.retrieval.shift import find_shift
+
     rows = [[Path(line.photo).name, *_cells(line)] for line in lines[:SHOWN]]
     print_table(("photo", "where", "give or take", "confidence", "like"), rows)
     if len(lines) > SHOWN:
         console.print(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all", markup=False)
+    console.print(_summary(lines, rate), markup=False, soft_wrap=True)
+    alike = [line.matches[0].similarity for line in lines if line.matches]
+    if learned and (shifted := find_shift(alike, learned.likeness)):
+        _tell(f"note: {shifted}")
 
 
 def _cells(line: "Located") -> list[str]:
