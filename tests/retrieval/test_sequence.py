@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenplace.errors import SettingError
-from evenplace.retrieval.sequence import FLOOR, SLACK, smooth
+from evenplace.retrieval.sequence import ELSEWHERE, FLOOR, SLACK, smooth
 from evenplace.run.located import ANSWERED, Located, Match, Spot
 from evenplace.run.walks import follow, put_in_order
 
@@ -19,7 +19,7 @@ def test_the_marginals_are_those_of_all_paths_counted_out() -> None:
 
     def fit(t: int, i: int, j: int) -> float:
         if i == len(spots[t]) or j == len(spots[t + 1]):
-            return FLOOR
+            return ELSEWHERE
         away = float(np.linalg.norm(spots[t][i] - spots[t + 1][j]))
         return max(FLOOR, float(np.exp(-max(0, away - reach[t] - SLACK) / SLACK)))
 

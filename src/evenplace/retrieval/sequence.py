@@ -5,7 +5,7 @@ elsewhere.  Neighbours in time fit together when they are as near as the speed a
 
     g(i, j) = max(floor, exp(-max(0, |x_i - x_j| - speed · dt - 25 m) / 25 m))
 
-and whatever is elsewhere fits to anything as badly as the floor.  The chain's marginals are
+and whatever is elsewhere fits to anything, neither well nor badly.  The chain's marginals are
 
     q_t(i) ∝ p_t(i) · forward_t(i) · backward_t(i)
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 SLACK = 25.0  # metres that two right answers may be off
-FLOOR = 0.05
+FLOOR, ELSEWHERE = 0.05, 0.1
 
 
 def smooth(spots: Sequence[Floats], shares: Sequence[Floats], reach: Floats) -> list[Floats]:
@@ -48,7 +48,7 @@ def _pass(shares: Sequence[Floats], fits: Sequence[Floats]) -> list[Floats]:
 def _fit(here: Floats, there: Floats, reach: float) -> Floats:
     """(K, 2), (K', 2) -> (K + 1, K' + 1)."""
     away = np.linalg.norm(here[:, None] - there[None], axis=2)
-    fit = np.full((len(here) + 1, len(there) + 1), FLOOR)
+    fit = np.full((len(here) + 1, len(there) + 1), ELSEWHERE)
     near = np.exp(-np.maximum(0, away - reach - SLACK) / SLACK)
     fit[:-1, :-1] = np.maximum(FLOOR, near)
     return fit
