@@ -70,6 +70,14 @@ def test_a_wrong_neighbour_does_not_drag_a_sure_answer_away() -> None:
     assert east_of(found) == [0, 900]
 
 
+def test_unsure_neighbours_that_agree_do_not_carry_an_answer_along() -> None:
+    unsure = [(900.0, 0.8), (0.0, 0.7), (400.0, 0.7)]
+    walk = [line(0, unsure, 0.3), line(1, [(0.0, 0.8), (900.0, 0.78)], 0.3), line(2, unsure, 0.3)]
+    assert east_of(follow(walk, speed=10)[0]) == [900, 0, 900]
+    sure = [line(at, unsure, 0.9) if at != 1 else walk[1] for at in range(3)]
+    assert east_of(follow(sure, speed=10)[0]) == [900, 900, 900]
+
+
 def test_photos_far_apart_in_time_say_nothing_of_each_other() -> None:
     walk = [line(0, [(0.0, 0.9)], 0.95), line(59, [(900.0, 0.8), (0.0, 0.79)], 0.55)]
     assert east_of(follow(walk, speed=100)[0]) == [0, 900]

@@ -14,7 +14,7 @@ from evenplace.run.located import ABSTAINED, ANSWERED, Located, Match, Spot
 CANDIDATES = 20  # of a photo of a walk
 _SCALE = 30.0  # of cosines, as positions are fused
 _STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/position.py`
-_SURE, _AHEAD = 0.5, 5.0  # of the chain's share, and times a photo's own: what moves an answer
+_AHEAD = 5.0  # times the share of a photo's own answer: what moves it
 Floats = NDArray[np.float64]
 
 
@@ -94,14 +94,14 @@ def _shares(line: Located, spots: Floats) -> Floats:
 
 
 def _answer(line: Located, spots: Floats, shares: Floats, least: float) -> Located:
-    """The likeliest surroundings where they are likely and far ahead, else the photo's own answer.
+    """The likeliest surroundings where they are far ahead, else the photo's own answer.
 
     Candidates of photos that are all wrong fit together by chance often enough.
     """
     near = np.linalg.norm(spots[:, None] - spots[None], axis=2) <= SLACK  # (K, K)
     mass = near @ shares
     best = int(np.argmax(mass))
-    if near[0, best] or mass[best] < max(_SURE, _AHEAD * mass[0]):
+    if near[0, best] or mass[best] < _AHEAD * mass[0]:
         short = "" if line.confidence >= least else f"{line.confidence:.2f} sure, {least:.2f} asked"
         return replace(line, reason=short, status=ABSTAINED if short else ANSWERED)
     asked = "its walk has it elsewhere, and how often that is right is not known"
