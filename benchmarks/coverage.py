@@ -24,7 +24,7 @@ from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
 from evenplace.city.survey import CELL, Shot, _aim, _standpoints
 from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.uncertainty import pair
+from evenplace.evaluation.uncertainty import Paired, pair
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import turn
 from evenplace.places.wanted import SIDES, find_wanted
@@ -59,14 +59,12 @@ def main() -> None:
     print(f"{advised} over all draws: {compare(found[advised] * len(draws), every)}")
 
 
-def compare(ours: list[Predictions], theirs: list[Predictions]) -> object:
+def compare(ours: list[Predictions], theirs: list[Predictions]) -> Paired:
     """The paired gain over the queries of all towns; a query is drawn with its repeats."""
-    sizes = [len(one) for one in ours]
-    queries = {id(one): 100_000 * number for number, one in enumerate(ours)}
-    clusters = [one.clusters + queries[id(one)] for one in ours]
-    assert sum(sizes) == sum(len(one) for one in theirs)
-    return pair(*(np.concatenate([one.right for one in part]) for part in (ours, theirs)),
-                np.concatenate(clusters))  # fmt: skip
+    number = {id(one): 100_000 * at for at, one in enumerate(ours)}
+    clusters = np.concatenate([one.clusters + number[id(one)] for one in ours])
+    first, second = (np.concatenate([one.right for one in part]) for part in (ours, theirs))
+    return pair(first, second, clusters)
 
 
 def visit(folder: Path, seed: int, asked: argparse.Namespace) -> dict[str, Predictions]:
@@ -108,7 +106,7 @@ def photographed(folder: Path, seed: int, views: list[View]) -> Path:
         cell = tuple(cells[int(away.argmin())].tolist())
         for _ in range(TRIES):
             camera = _aim(dice, stands, cell)
-            if not side or turn(np.float64(camera.heading), np.float64(SIDES[side])) <= 45:
+            if not side or turn(*np.array([[camera.heading], [SIDES[side]]]))[0] <= 45:
                 break
         shot = Shot(camera, days[int(dice.integers(len(days)))], f"n{number:06d}")
         renderer.take(shot.camera, shot.day).save(out / photo_name(shot), quality=85)

@@ -40,7 +40,7 @@ def test_a_gap_lies_between_two_places_and_nowhere_else() -> None:
 def test_a_place_that_is_asked_in_vain_is_wanted_more() -> None:
     photos = photos_at(street([5, 5]))
     places = Grid().partition(photos)
-    held = HeldOut(np.repeat([0, 1], 10), np.full(20, 4), np.repeat([True, False], 10))
+    held = HeldOut(np.repeat([0, 1], 10), np.full(20, 4.0), np.repeat([True, False], 10))
     wanted = [one for one in find_wanted(photos, places, 10, held) if not one.between]
     assert wanted[0].east == places.centres[1, 0]
     assert wanted[0].photos > wanted[-1].photos or len(wanted) == 1
@@ -50,7 +50,7 @@ def test_the_curve_is_the_one_the_answers_were_drawn_from() -> None:
     dice = np.random.default_rng(0)
     near = dice.integers(0, 20, 4000)
     right = dice.uniform(size=4000) < Curve(0.8, 4.0)(near)
-    found = fit_curve(HeldOut(np.zeros(4000, int), near, right))
+    found = fit_curve(HeldOut(np.zeros(4000, int), near.astype(float), right))
     assert found.height == pytest.approx(0.8, abs=0.051)
     assert found.pace == pytest.approx(4.0, rel=0.25)
 

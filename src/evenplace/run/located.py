@@ -116,7 +116,7 @@ def locate_pictures(
         found = dict(zip(described.rows.tolist(), zip(answers, plain, strict=True), strict=True))
         reasons = iter(described.skipped)
         yield [
-            _located(picture, *found[row], reach)
+            _located(picture, found[row][0], found[row][1], reach)
             if row in found
             else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
             for row, picture in enumerate(block)
