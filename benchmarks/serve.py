@@ -32,8 +32,7 @@ from pathlib import Path
 
 import psutil
 
-from evenplace.cli.memory import keep_freed_memory
-from evenplace.cli.threads import spin_briefly
+from evenplace.cli.process import keep_freed_memory, spin_briefly
 
 RESULTS = Path(__file__).parent / "results" / "serve.md"
 CLIENTS = 64

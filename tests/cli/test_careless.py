@@ -1,9 +1,10 @@
-"""Fifty careless commands: a sentence each, with what was wrong and what to do, and code 2."""
+"""Careless commands: a sentence each, with what was wrong and what to do, and code 2."""
 
 import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +43,20 @@ CARELESS = {
     "train nopath.csv --run r": "path",
     "photos check headless.csv": "has no positions",
     "photos check hollow.csv": "hollow.csv",
+    "photos check polar.csv": "its latitude 95 is beyond a pole; is it the longitude?",
+    "photos check latin.csv": "plain/für.jpg: there is no such file beside latin.csv",
     # settings
     "train town/database --run r --method dapr-x": "did you mean",
     "train town/database --run r --set lr=nan": "lr",
+    "train town/database --run r --set seed=1.5": "training.seed=1.5 must be a whole number",
+    "train town/database --run r --set dim=99999999": "network.dim=99999999 must be at most 131072",
+    "train town/database --run run": "choose another --run, or delete that folder",
+    "train town/database --run theirs": "theirs holds a recipe.toml that this training did not",
+    "index run --database town/database --bytes 64 --keep int8": "say the same thing; give one",
+    "index run --database town/database --checkpoint official": "add --method",
+    "index run --database town/database --keep zip": "there is no codec 'zip'; known: float16",
+    "index add run --database town/database": "is in the index already (30 such); replace it",
+    "index remove run nowhere.jpg": "nowhere.jpg is not in run/index",
     "train town/database --run r --set epochs=-1": "epochs",
     "train town/database --run r --set epoch=3": "did you mean 'epochs'",
     "train town/database --run r --set epochs": "epochs",
@@ -59,17 +71,38 @@ CARELESS = {
     "locate run notes.jpg": "is no picture that can be decoded",
     "locate run hollow.jpg": "is empty (0 bytes)",
     "locate run photo.jpg -k 0": "k=0 asks for no hit",
+    "locate run photo.jpg --out answers.doc": "ends in no kind of answers; use .csv",
+    "locate run photo.jpg --sidecar txt": "there is xmp",
+    "locate run photo.jpg --in-place": "give both",
+    "locate run photo.jpg --write-exif": "say how sure with --min-precision",
+    "locate run --undo nowhere.csv": "give the written.jsonl that --write-exif named",
+    "locate torn photo.jpg": "places.parquet has 99 bytes, the manifest says",
+    "locate flipped photo.jpg": "flipped/model.safetensors is damaged",
+    "verify flipped": "flipped/model.safetensors does not match its checksum; restore a copy",
+    "verify torn": "places.parquet does not match its checksum; build the index again",
+    "verify empty": "empty/index holds no index; build one",
     "locate run photo.jpg --min-precision 95": "must lie between 0 and 1",
     "locate run photo.jpg --engine tensorflow": "tensorflow",
     "locate dull photo.jpg --min-precision 0.9": "cannot be promised: the photos carry no capture",
     "locate run --descriptor short.npy": "the index holds 64 numbers a photo",
     "photos check broken": "none of 3 photos opens",
     "evaluate run --queries town/queries --radius -1": "radius",
+    "evaluate run --queries town/queries --min-precision 2": "must lie between 0 and 1",
+    "evaluate run --queries nowhere": "nowhere does not exist",
+    "evaluate run --queries town/queries --protocol pitts": "did you mean 'pitts30k-test'",
     "evaluate run --queries town/queries --rerank best": "best",
     "tune run --queries town/queries --set folds=2": "leave --set out",
     "tune run --descriptors short.npy": "name those photos too",
     "report empty": "empty",
     "serve run --port 99999": "99999",
+    "serve run --queue 0": "--queue 0 answers nobody",
+    "serve run --patience 0": "--patience 0 answers nobody",
+    "serve run --host 0.0.0.0": "there is no token",
+    "serve run --token-file hollow.jpg": "holds no token",
+    "fetch panoramax --bbox here --out f": "is not west,south,east,north",
+    "fetch mapillary --bbox 1,2,3,4 --out f --token-file nowhere": "holds no token",
+    "coverage nowhere": "nowhere does not exist",
+    "methods dapr-x": "did you mean",
     "serve run --min-precision 2": "between 0 and 1",
     "study everything": "everything",
     "export nowhere": "nowhere",
@@ -107,8 +140,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("nopath", "id,lat,lon", rows),
         ("headless", rows[0], rows[1:]),
         ("hollow", "file,lat,lon", []),
+        ("polar", "file,lat,lon", [f"plain/img{n}.jpg,95.{n},213.5" for n in range(3)]),
     ):
         (home / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
+    (home / "latin.csv").write_bytes("file,lat,lon\nplain/für.jpg,52.5,13.2\n".encode("latin-1"))
+    (home / "theirs").mkdir()
+    (home / "theirs/recipe.toml").write_text("cake = 1")
+    for name, file in (("torn", "index/000001/places.parquet"), ("flipped", "model.safetensors")):
+        shutil.copytree(home / "run", home / name)
+        whole = bytearray((home / name / file).read_bytes())
+        whole[len(whole) // 2] ^= 16
+        (home / name / file).write_bytes(whole if name == "flipped" else whole[:99])
     return home
 
 
@@ -121,6 +163,20 @@ def test_a_careless_command_gets_one_sentence(
     assert code == 2, said
     assert "Traceback" not in said
     assert CARELESS[line] in " ".join(said.split())
+
+
+def test_a_huge_number_of_answers_takes_no_memory(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    tracemalloc.start()
+    try:
+        said, code = in_this_process(["evenplace", "locate", "run", "photo.jpg", "-k", "50000000"])
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert code == 0, said
+    assert most < 100e6, "50 million answers of 8 bytes would be 400 MB"
 
 
 def test_nothing_is_left_behind(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

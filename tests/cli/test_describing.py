@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from evenplace.cli import app
 from evenplace.photos import read_photos
 from evenplace.retrieval import open_index
+from evenplace.run.run import Run
 from tests.drawn import draw_photos, draw_split
 
 SMALL = ["--checkpoint", "imagenet", "--set", "image_size=32", "--set", "dim=16"]
@@ -72,6 +73,22 @@ def test_an_unreadable_photo_is_named_in_the_same_words_by_every_verb(
     assert str(victim) in said[0][1]
     assert "is no picture that can be decoded; replace it" in said[0][1]
     assert said[0] == said[1] == said[2]
+
+
+def test_stopping_an_index_says_how_to_go_on(
+    made: Path, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "index", stop)
+    monkeypatch.setattr(Run, "add", stop)
+    build = ["index", str(made), "--database", str(town / "queries")]
+    add = ["index", "add", str(made), "--database", str(town / "queries")]
+    for words, again in ((build, "goes on"), (add, "begins again")):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 130
+        assert f"stopped; the index is as it was, and the same command {again}" in done.output
 
 
 def _left_out(output: str) -> list[str]:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from evenplace.cli import main
-from evenplace.cli.threads import SPINS, VARIABLE, spin_briefly
+from evenplace.cli.process import SPINS, VARIABLE, spin_briefly
 
 
 def test_threads_spin_briefly_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,7 +250,7 @@ def test_a_full_disk_gets_a_sentence_and_leaves_no_index(
     monkeypatch.setattr("evenplace.retrieval.generation.write_blocks", full)
     said = evenplace("index", run, "--database", town / "database")
     assert said.code == 2
-    assert "No space left on device" in said.err
+    assert "the disk is full; free some space" in said.err
     assert [path.name for path in run.glob("index/0*")] == ["000001"]
     monkeypatch.undo()
 

@@ -144,7 +144,9 @@ def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("evenplace.retrieval.generation.entries", full)
     photos = photos_at(SPOTS)
-    with pytest.raises(IndexFileError, match=r"No space left.*last good index is untouched"):
+    with pytest.raises(
+        IndexFileError, match=r"last good index is untouched: the disk is full; free some space"
+    ):
         index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
     monkeypatch.undo()
     verify_index(folder)

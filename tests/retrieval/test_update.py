@@ -373,7 +373,9 @@ def test_a_read_only_disk_is_read_and_not_written(
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(Path, "mkdir", read_only)
-    with pytest.raises(IndexFileError, match="Read-only file system"):
+    with pytest.raises(
+        IndexFileError, match="untouched: writing there is not allowed; choose another"
+    ):
         add_photos(folder, *drawn(3, 5))
     assert all(len(hits) == 8 for hits in answers(open_index(folder)))
 

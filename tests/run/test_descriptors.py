@@ -92,7 +92,7 @@ def test_what_needs_a_network_says_so(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no network for photos"):
         ep.Run(run).add(photos_at(SPOTS))
     pytest.importorskip("fastapi")
-    from evenplace.serve.reloading import Library
+    from evenplace.serve.served_index import Library
 
     with pytest.raises(RunError, match="no network for photos, which a service needs"):
         Library(run)

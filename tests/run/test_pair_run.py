@@ -20,7 +20,7 @@ from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.rerank import Fused
 from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
-from evenplace.serve.reloading import Library
+from evenplace.serve.served_index import Library
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, draw_split, rehearsed
 

@@ -85,8 +85,8 @@ def test_python_says_to_the_last_digit_what_the_command_line_prints(
 
 def test_the_service_and_the_command_line_say_one_object(made: ep.Run, town: Path) -> None:
     pytest.importorskip("fastapi")
-    from evenplace.serve.reloading import Library
     from evenplace.serve.responses import say_answer
+    from evenplace.serve.served_index import Library
 
     photo = sorted((town / "queries").iterdir())[0]
     snapshot = Library(made.folder).current

@@ -20,7 +20,7 @@ from PIL import Image
 from evenplace.photos import read_photos
 from evenplace.run.run import Run
 from evenplace.serve.app import create_app
-from evenplace.serve.connection import Connection
+from evenplace.serve.server import Connection
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos, rehearsed
 from tests.serve.visits import BROWSER, Visit

@@ -11,8 +11,9 @@ from PIL import Image
 
 from evenplace.errors import SettingError
 from evenplace.retrieval import Search
-from evenplace.serve import examples, schema
+from evenplace.serve import schema
 from evenplace.serve.problems import KINDS, Problem
+from evenplace.serve.routes import EXAMPLES
 from tests.serve.conftest import Town, serving
 
 
@@ -201,12 +202,12 @@ def test_a_wrong_method_is_a_typed_problem(client: TestClient) -> None:
 
 
 def test_the_examples_are_what_the_types_say(client: TestClient) -> None:
-    schema.Located.model_validate(examples.LOCATED)
-    schema.PlaceList.model_validate(examples.PLACES)
-    schema.PlaceDetail.model_validate(examples.PLACE)
+    schema.Located.model_validate(EXAMPLES["locate"])
+    schema.PlaceList.model_validate(EXAMPLES["places"])
+    schema.PlaceDetail.model_validate(EXAMPLES["place"])
     api = client.get("/openapi.json").json()
     shown = api["paths"]["/locate"]["post"]["responses"]["200"]["content"]["application/json"]
-    assert shown["example"] == examples.LOCATED
+    assert shown["example"] == EXAMPLES["locate"]
     assert set(api["paths"]) == {
         "/locate", "/photos/{id}", "/places", "/places/{id}", "/about", "/health", "/ready",
         "/metrics",

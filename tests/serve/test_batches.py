@@ -13,10 +13,10 @@ from PIL import Image
 
 from evenplace.describe.describer import Described
 from evenplace.serve import batches
-from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
-from evenplace.serve.reloading import Library
+from evenplace.serve.queue import WaitingRoom
+from evenplace.serve.served_index import Library
 from evenplace.serve.settings import Batching, Limits
 from tests.serve.conftest import Town, jpeg
 

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from evenplace.serve.bodies import Bodies, Body
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
+from evenplace.serve.uploads import Bodies, Body
 
 
 def test_a_body_is_charged_for_what_has_arrived() -> None:

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from evenplace.cli import main
-from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client, ServiceError
 from evenplace.serve.problems import Problem
+from evenplace.serve.queue import WaitingRoom
 from evenplace.serve.settings import Limits, Settings
 from tests.serve.conftest import Town, listening, serving
 from tests.serve.test_api import ask, problem_of

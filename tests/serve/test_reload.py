@@ -15,7 +15,7 @@ from evenplace.errors import SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
-from evenplace.serve.reloading import Library
+from evenplace.serve.served_index import Library
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos
 from tests.serve.conftest import Town, serving

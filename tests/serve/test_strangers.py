@@ -13,14 +13,13 @@ import psutil
 import pytest
 from PIL import Image, features
 
-from evenplace.serve import unread
-from evenplace.serve.admission import WaitingRoom
+from evenplace.serve import guard
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client, ServiceError
-from evenplace.serve.connection import Connection
 from evenplace.serve.decode import weigh_photo
-from evenplace.serve.lanes import HEAVY, Budget, Lanes
 from evenplace.serve.problems import Problem
+from evenplace.serve.queue import HEAVY, Budget, Lanes, WaitingRoom
+from evenplace.serve.server import Connection
 from evenplace.serve.settings import Limits, Settings
 from tests.serve.conftest import Town, jpeg, listening, serving
 from tests.serve.test_api import ask, problem_of
@@ -66,7 +65,7 @@ def test_stalled_bodies_leave_others_unharmed(address: str, town: Town) -> None:
 
 
 def test_a_body_too_large_ends_its_connection(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unread, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(guard, "MOST_SECONDS", 0.2)
     settings = Settings(town.run, limits=Limits(request_bytes=50_000))
     piece = b"2710\r\n" + bytes(10_000) + b"\r\n"
     announced = f"{HEAD}Content-Length: 60000\r\n\r\n".encode()
@@ -82,7 +81,7 @@ def test_a_body_too_large_ends_its_connection(town: Town, monkeypatch: pytest.Mo
 def test_a_body_nobody_reads_ends_its_connection(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unread, "MOST_SECONDS", 0.2)
+    monkeypatch.setattr(guard, "MOST_SECONDS", 0.2)
     asked = b"GET /about HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
     with line_to(address, asked) as line:
         assert all_said(line).startswith(b"HTTP/1.1 200")

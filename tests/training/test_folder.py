@@ -113,7 +113,7 @@ def test_what_a_run_needs_to_go_on_is_on_disk_before_its_name_is(
     synced: list[str] = []
     monkeypatch.setattr(files, "sync", lambda path: synced.append(path.name))
     quick_run(town, tmp_path / "run", "epochs=1")
-    for name in ("recipe.toml", "progress.safetensors", "model.safetensors"):
+    for name in ("recipe.toml", "places.parquet", "progress.safetensors", "model.safetensors"):
         draft = re.compile(rf"\.{re.escape(name)}\..*")
         assert any(draft.fullmatch(one) for one in synced), name
 

@@ -24,10 +24,9 @@ from evenplace.cli import (
     train,
     tune,
 )
-from evenplace.cli.console import end_output, errors, sentence, speak_any_name
-from evenplace.cli.memory import keep_freed_memory
-from evenplace.cli.threads import spin_briefly
-from evenplace.errors import EvenPlaceError, missing_package
+from evenplace.cli.console import end_output, sentence, speak_any_name, tell
+from evenplace.cli.process import keep_freed_memory, spin_briefly
+from evenplace.errors import EvenPlaceError
 
 app = typer.Typer(
     help="Find where a photo was taken, on the quiet street as on the busy avenue.",
@@ -99,16 +98,10 @@ def main() -> None:
     sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
         app()
-    except (EvenPlaceError, OSError) as error:
-        if debug:
+    except (EvenPlaceError, OSError, ModuleNotFoundError) as error:
+        if debug or not (text := sentence(error)):
             raise
-        text = sentence(error) if isinstance(error, OSError) else str(error)
-        errors.print(f"error: {text}", markup=False, soft_wrap=True)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if debug or not (text := missing_package(error)):
-            raise
-        errors.print(f"error: {text}", markup=False, soft_wrap=True)
+        tell(f"error: {text}")
         sys.exit(2)
     finally:
         end_output()

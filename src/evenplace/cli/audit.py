@@ -1,33 +1,32 @@
 """evenplace audit: how long is my tail, and where."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenplace.cli.console import console, print_table
-from evenplace.cli.reading import Box, City, Column, Layout, Zone, chosen
+from evenplace.cli.console import console, print_table, say
+from evenplace.cli.options import Tiles, Which, grouped
 from evenplace.errors import SettingError
 
+if TYPE_CHECKING:
+    from evenplace.places import Places
 
+
+@grouped
 def audit(
     path: Annotated[Path, typer.Argument(help="folder or table of photos")],
+    *,
     cell: Annotated[float, typer.Option(help="side of a place in metres")] = 20.0,
     min_photos: Annotated[int, typer.Option(help="fewer photos make no place")] = 1,
     against: Annotated[str, typer.Option(help="partition to compare with, or none")] = "kd-tree",
     out: Annotated[Path | None, typer.Option(help="a page to write, as in audit.html")] = None,
-    layout: Layout = None,
-    city: City = None,
-    zone: Zone = None,
-    bbox: Box = None,
-    column: Column = None,
+    which: Which,
     descriptors: Annotated[Path | None, typer.Option(help=".npy, a row a photo")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
     ] = None,
-    tiles: Annotated[
-        str | None, typer.Option(help="a base map, as in https://tiles.example/{z}/{x}/{y}.png")
-    ] = None,
+    tiles: Tiles = None,
     figures: Annotated[
         Path | None, typer.Option(help="folder for the map and the tail as still pictures")
     ] = None,
@@ -36,15 +35,15 @@ def audit(
     ] = None,
 ) -> None:
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
-    from evenplace.report.audit import audit_path, cut_path, title_of, write_audit
+    from evenplace.report.audit import audit_path, title_of, write_audit
 
     if beside and figures is None:
         raise SettingError("--beside is drawn by --figures FOLDER; add it")
     if tiles is not None and out is None:
         raise SettingError("--tiles lies under the map of --out PAGE; add it")
     found = audit_path(
-        path, cell=cell, min_photos=min_photos, against=against, layout=layout,
-        choice=chosen(city, zone, bbox, column), descriptors=descriptors, predictions=predictions,
+        path, cell=cell, min_photos=min_photos, against=against, layout=which.layout,
+        choice=which.chosen(), descriptors=descriptors, predictions=predictions,
     )  # fmt: skip
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])
@@ -53,17 +52,23 @@ def audit(
         print_table(cities, each, "city by city, and together")
     console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
     if figures is not None:
-        from evenplace.report.audit_figures import write_figures
-
-        sets = {title_of(path): found.places}
-        for other in beside or ():
-            name = title_of(other) if title_of(other) not in sets else str(other)
-            sets[name] = cut_path(other, cell=cell, min_photos=min_photos)[1]
-        for file in write_figures(sets, figures):
-            console.print(f"wrote {file}", markup=False, soft_wrap=True)
+        _draw(figures, {title_of(path): found.places}, beside or [], cell, min_photos)
     if out is not None:
         title = f"How uneven are the photos of {title_of(path)}?"
-        page = write_audit(found, out, title=title, tiles=tiles)
-        console.print(f"wrote {page}", markup=False, soft_wrap=True)
+        say(f"wrote {write_audit(found, out, title=title, tiles=tiles)}")
     elif figures is None:
-        console.print("with a map and pictures: --out audit.html", markup=False)
+        say("with a map and pictures: --out audit.html")
+
+
+def _draw(
+    folder: Path, sets: "dict[str, Places]", beside: list[Path], cell: float, min_photos: int
+) -> None:
+    """The map and the tail as still pictures, with the tails of other photos beside."""
+    from evenplace.report.audit import cut_path, title_of
+    from evenplace.report.audit_figures import write_figures
+
+    for other in beside:
+        name = title_of(other) if title_of(other) not in sets else str(other)
+        sets[name] = cut_path(other, cell=cell, min_photos=min_photos)[1]
+    for file in write_figures(sets, folder):
+        say(f"wrote {file}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, console
+from evenplace.cli.console import bars, say
 
 
 def city(
@@ -22,10 +22,8 @@ def city(
         drawn = draw_city(
             out, photos=photos, queries=queries, seed=seed, size=size, progress=announce("drawing")
         )
-    console.print(
+    say(
         f"{out}: {drawn.photos:,} photos in {drawn.places:,} places, the busiest with "
         f"{drawn.imbalance:.0f} times the photos of the quietest, and {drawn.queries:,} queries; "
-        f"{drawn.seconds:.0f} s; next: evenplace train {out}/database --run runs/town",
-        markup=False,
-        soft_wrap=True,
+        f"{drawn.seconds:.0f} s; next: evenplace train {out}/database --run runs/town"
     )

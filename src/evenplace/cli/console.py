@@ -4,18 +4,40 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from evenplace.cli.progress import Announce, drawn_bars, written_lines
+from evenplace.errors import missing_package
 
 _PIPED = 160  # columns where there is no terminal to ask
 console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
 errors = Console(stderr=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """A line of the answer."""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """A line about the answer, beside it."""
+    errors.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def stoppable(said: Callable[[], str]) -> Iterator[None]:
+    """Say at Ctrl-C what was kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell(said())
+        raise typer.Exit(130) from None
 
 
 @contextmanager
@@ -25,8 +47,8 @@ def bars() -> Iterator[Announce]:
         with drawn_bars(errors) as announce:
             yield announce
     else:
-        with written_lines(lambda line: errors.print(line, markup=False, soft_wrap=True)) as say:
-            yield say
+        with written_lines(tell) as announce:
+            yield announce
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -42,12 +64,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
     """Say what was left out, with the first few and their reasons."""
     if skipped:
-        errors.print(f"left out {len(skipped)} {what}:", markup=False)
+        tell(f"left out {len(skipped)} {what}:")
         for one in skipped[:5]:
             reason = getattr(one, "reason", one)
-            errors.print(f"  {getattr(one, 'path', '')}: {reason}", markup=False, soft_wrap=True)
+            tell(f"  {getattr(one, 'path', '')}: {reason}")
         if len(skipped) > 5:
-            errors.print(f"  … and {len(skipped) - 5} more", markup=False)
+            tell(f"  … and {len(skipped) - 5} more")
 
 
 def speak_any_name() -> None:
@@ -64,8 +86,12 @@ def end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def sentence(error: OSError) -> str:
-    """An operating system's error as one sentence with a remedy."""
+def sentence(error: Exception) -> str:
+    """An error as one sentence with a remedy; empty where nothing can be said of it."""
+    if isinstance(error, ModuleNotFoundError):
+        return missing_package(error)
+    if not isinstance(error, OSError):
+        return str(error)
     where = f" ({error.filename})" if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"the disk is full{where}; free some space and run the command again"

@@ -1,11 +1,17 @@
 """evenplace coverage: where would the next photos help most?"""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evenplace.cli.console import bars, console, print_table
+from evenplace.cli.console import bars, print_table, say
+
+if TYPE_CHECKING:
+    from evenplace.photos import Photos
+    from evenplace.places import Places
+    from evenplace.places.wanted import HeldOut, Wanted
 
 
 def coverage(
@@ -23,25 +29,39 @@ def coverage(
     from evenplace.photos import read_photos
     from evenplace.places import Grid
     from evenplace.places.wanted import find_wanted
-    from evenplace.report.wanted import say_sides, say_spot, write_wanted
-    from evenplace.run.held_out import hold_out
-    from evenplace.run.run import Run
+    from evenplace.report.wanted import write_wanted
 
     if (what / "recipe.toml").exists():
-        engine = Run.open(what).search()
-        photos, places = engine.index.photos, engine.index.places
-        with bars() as announce:
-            held = hold_out(engine, progress=announce("asking about its own photos"))
-        if held is not None:
-            console.print(
-                f"{len(held.right)} of its own photos asked about, each left out: "
-                f"{100 * held.right.mean():.0f} % found within 25 m",
-                markup=False,
-            )
+        photos, places, held = _asked(what)
     else:
         photos, held = read_photos(what), None
         places = Grid().partition(photos)
     wanted = find_wanted(photos, places, most, held)
+    _print(wanted)
+    for file in out or []:
+        write_wanted(wanted, places, file)
+        say(f"written: {file}")
+
+
+def _asked(run: Path) -> "tuple[Photos, Places, HeldOut | None]":
+    """A run's photos and places, and what it says of some of them when each is left out."""
+    from evenplace.run.held_out import hold_out
+    from evenplace.run.run import Run
+
+    engine = Run.open(run).search()
+    with bars() as announce:
+        held = hold_out(engine, progress=announce("asking about its own photos"))
+    if held is not None:
+        say(
+            f"{len(held.right)} of its own photos asked about, each left out: "
+            f"{100 * held.right.mean():.0f} % found within 25 m"
+        )
+    return engine.index.photos, engine.index.places, held
+
+
+def _print(wanted: "Sequence[Wanted]") -> None:
+    from evenplace.report.wanted import say_sides, say_spot
+
     print_table(
         ("where", "take", "has", "gain in 100", "look"),
         [
@@ -51,7 +71,4 @@ def coverage(
         ],
     )  # fmt: skip
     if len(wanted) > 20:
-        console.print(f"… and {len(wanted) - 20} more; --out FILE keeps all", markup=False)
-    for file in out or []:
-        write_wanted(wanted, places, file)
-        console.print(f"written: {file}", markup=False, soft_wrap=True)
+        say(f"… and {len(wanted) - 20} more; --out FILE keeps all")

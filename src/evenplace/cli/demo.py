@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, console, print_table
+from evenplace.cli.console import bars, print_table, say
 
 
 def demo(
@@ -28,9 +28,5 @@ def demo(
         )  # fmt: skip
     print_table(COLUMNS, score_rows(done.systems), done.title)
     print_table(GAIN_COLUMNS, gain_rows(done.systems), "* the 95 % interval excludes 0")
-    console.print(f"report: {done.page}", markup=False, soft_wrap=True)
-    console.print(
-        f"serve it: evenplace serve {done.run}\nask it:   evenplace locate {done.run} PHOTO.jpg",
-        markup=False,
-        soft_wrap=True,
-    )
+    say(f"report: {done.page}")
+    say(f"serve it: evenplace serve {done.run}\nask it:   evenplace locate {done.run} PHOTO.jpg")

@@ -5,32 +5,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenplace.cli.console import bars, console, errors, print_skipped, print_table
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
-from evenplace.cli.promising import Insist, MinPrecision
-from evenplace.cli.reading import Box, City, Column, Layout, Zone, read, read_given
+from evenplace.cli.console import bars, print_skipped, print_table, say, tell
+from evenplace.cli.options import (
+    AllowPartial,
+    Batched,
+    IndexedRun,
+    Promise,
+    QueryDescriptors,
+    Verify,
+    Which,
+    grouped,
+)
 from evenplace.errors import UnplacedError
 
 if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
     from evenplace.evaluation import Scores
+    from evenplace.photos import Photos
     from evenplace.run.run import Run
 
 
+@grouped
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
+    *,
     queries: Annotated[
         Path, typer.Option(help="photos to ask with; with --protocol, the data set")
     ],
-    descriptors: Annotated[
-        Path | None,
-        typer.Option(help="the queries' descriptors, computed elsewhere: .npy or .h5"),
-    ] = None,
+    descriptors: QueryDescriptors = None,
     protocol: Annotated[
         str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
     ] = None,
-    allow_partial: Annotated[
-        bool, typer.Option(help="accept a data set that is not complete")
-    ] = False,
+    allow_partial: AllowPartial = False,
     radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
     heading: Annotated[
         float | None, typer.Option(help="degrees within which it must look the same way")
@@ -42,46 +47,27 @@ def evaluate(
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
     verify: Verify = None,
-    min_precision: MinPrecision = None,
-    insist: Insist = False,
+    promise: Promise,
     texts: Annotated[
         Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
     ] = None,
-    layout: Layout = None,
-    city: City = None,
-    zone: Zone = None,
-    bbox: Box = None,
-    column: Column = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = None,
+    which: Which,
+    how: Batched,
 ) -> None:
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.protocol import read_test
-    from evenplace.evaluation.textfiles import write_texts
-    from evenplace.retrieval.calibration import check_precision
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
 
-    opened = Run.open(run, **describing(device, engine, precision, batch))
-    if min_precision is not None:
-        check_precision(min_precision)
+    opened = Run.open(run, **how.how())
+    promise.check()
     if protocol is None:
-        try:
-            photos = (
-                read_given(queries, layout, column)
-                if descriptors
-                else read(queries, layout, city, zone, bbox, column)
-            )
-        except UnplacedError as cause:
-            if descriptors:
-                raise
-            _without_truth(opened, queries, min_precision, str(cause))
+        photos = _read(opened, queries, descriptors, which, promise)
+        if photos is None:
             return
     else:
         test = read_test(run / "index", protocol, queries, allow_partial)
-        console.print(test.describe(), markup=False)
+        say(test.describe())
         photos, frames, radius = test.queries, test.frames, test.radius or radius
     asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None, "verify": verify}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -89,28 +75,32 @@ def evaluate(
     with bars() as announce:
         scores = opened.evaluate(
             photos, given, radius=radius, heading=heading, frames=frames, announce=announce,
-            min_precision=min_precision, insist=insist, **changes,
+            min_precision=promise.min_precision, insist=promise.insist, **changes,
         )  # fmt: skip
-    print_skipped(scores.skipped)
     _print(scores)
-    for note in opened.cautions(scores, **changes):
-        errors.print(f"note: {note}", markup=False, soft_wrap=True)
-    if min_precision is not None:
-        judged = opened.judge(scores, min_precision, insist=insist, **changes)
-        console.print(
-            f"asked for {100 * min_precision:g} % right: "
-            f"{judged.overall}; tail: {judged.tail}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+    _print_promise(opened, scores, promise, changes)
     if texts is not None:
-        console.print(f"{write_texts(scores.predictions, texts)} files in {texts}", markup=False)
+        _write(scores, texts)
+
+
+def _read(
+    run: "Run", queries: Path, descriptors: Path | None, which: Which, promise: Promise
+) -> "Photos | None":
+    """The queries; None where their places are unknown, and what can be said then has been."""
+    if descriptors:
+        return which.read_given(queries)
+    try:
+        return which.read(queries)
+    except UnplacedError as cause:
+        _without_truth(run, queries, promise.min_precision, str(cause))
+        return None
 
 
 def _without_truth(run: "Run", queries: Path, min_precision: float | None, why: str) -> None:
     """What can be said of photos without positions; recall cannot."""
     from evenplace.run.unlabelled import judge_unlabelled
 
-    errors.print(f"no recall: {why.split(';')[0]}", markup=False, soft_wrap=True)
+    tell(f"no recall: {why.split(';')[0]}")
     with bars() as announce:
         found = run.locate_many(
             [queries], min_precision=min_precision, progress=announce("asking the queries")
@@ -134,6 +124,7 @@ def _without_truth(run: "Run", queries: Path, min_precision: float | None, why: 
 def _print(scores: "Scores") -> None:
     from evenplace.report import tables
 
+    print_skipped(scores.skipped)
     counts = (
         f"{scores.overall.queries} queries, {scores.answerable.queries} with a match within "
         f"{scores.truth}; tail {scores.tail.queries}; places found by {scores.reached_by()}"
@@ -144,3 +135,18 @@ def _print(scores: "Scores") -> None:
         print_table((*tables.CONDITION_COLUMNS, "R@1"), rows)
     print_table(tables.KNOWING_COLUMNS, tables.knowing_rows([scores]), "confidence")
     print_table(*tables.cost_table([scores]), "cost: median / 95th percentile of one query")
+
+
+def _print_promise(run: "Run", scores: "Scores", promise: Promise, changes: dict[str, Any]) -> None:
+    """What keeps confidences from being probabilities, and what was delivered of what was asked."""
+    for note in run.cautions(scores, **changes):
+        tell(f"note: {note}")
+    if (least := promise.min_precision) is not None:
+        judged = run.judge(scores, least, insist=promise.insist, **changes)
+        say(f"asked for {100 * least:g} % right: {judged.overall}; tail: {judged.tail}")
+
+
+def _write(scores: "Scores", folder: Path) -> None:
+    from evenplace.evaluation.textfiles import write_texts
+
+    say(f"{write_texts(scores.predictions, folder)} files in {folder}")

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import console
-from evenplace.cli.describing import tell
+from evenplace.cli.console import say, tell
 
 
 def export(
@@ -32,11 +31,9 @@ def export(
     network = network_of(what, checkpoint)
     sample = some_photos(photos) if photos else ()
     made = export_onnx(network, onnx, image_size=image_size, int8=int8, photos=sample)
-    console.print(
+    say(
         f"wrote {made.path}, {made.bytes / 1e6:.1f} MB; differs from torch by at most "
-        f"{made.difference:.1e}, cosine {made.cosine:.4f}",
-        markup=False,
-        soft_wrap=True,
+        f"{made.difference:.1e}, cosine {made.cosine:.4f}"
     )
 
 
@@ -44,9 +41,7 @@ def _export_box(run: Path, box: Path) -> None:
     from evenplace.run.run import Run
 
     size = Run.open(run).export_box(box, tell)
-    console.print(
+    say(
         f"wrote {box}, {size / 1e6:.1f} MB; where it answers: pip install --no-deps evenplace, "
-        f"pip install -r {box / 'requirements.txt'}, evenplace serve {box}",
-        markup=False,
-        soft_wrap=True,
+        f"pip install -r {box / 'requirements.txt'}, evenplace serve {box}"
     )

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, console
-from evenplace.cli.reading import chosen
+from evenplace.cli.console import bars, say
+from evenplace.cli.options import box
 from evenplace.errors import SettingError
 
 Box = Annotated[str, typer.Option("--bbox", help="west,south,east,north in degrees")]
@@ -26,8 +26,8 @@ def panoramax(
     """Fetch the photos of a box from Panoramax; the same command goes on where it stopped."""
     from evenplace.photos.fetch import fetch_panoramax
 
-    box = _box(bbox)
-    _fetch(out, lambda tell: fetch_panoramax(box, out, api=api, most=most, rate=rate, tell=tell))
+    asked = box(bbox) or []
+    _fetch(out, lambda tell: fetch_panoramax(asked, out, api=api, most=most, rate=rate, tell=tell))
 
 
 def mapillary(
@@ -44,23 +44,17 @@ def mapillary(
     token = token_file.read_text(encoding="utf-8").strip() if token_file.is_file() else ""
     if not token:
         raise SettingError(f"{token_file} holds no token; write Mapillary's client token into it")
-    box = _box(bbox)
+    asked = box(bbox) or []
     _fetch(
-        out, lambda tell: fetch_mapillary(box, out, token, api=api, most=most, rate=rate, tell=tell)
+        out,
+        lambda tell: fetch_mapillary(asked, out, token, api=api, most=most, rate=rate, tell=tell),
     )
-
-
-def _box(bbox: str) -> list[float]:
-    found: list[float] = chosen(None, None, bbox)["bbox"]
-    return found
 
 
 def _fetch(out: Path, fetch: Callable[[Callable[[int, int], None]], int]) -> None:
     with bars() as announce:
         count = fetch(announce("fetching"))
-    console.print(
+    say(
         f"{count:,} photos in {out}, with their producers and licences in index.csv; next: "
-        f"evenplace photos check {out}",
-        markup=False,
-        soft_wrap=True,
+        f"evenplace photos check {out}"
     )

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evenplace.cli.console import bars, console, print_skipped
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
-from evenplace.cli.reading import Box, City, Column, Layout, Zone, read, read_given
+from evenplace.cli.console import bars, print_skipped, say, stoppable
+from evenplace.cli.options import AllowPartial, Batched, IndexedRun, Verify, Which, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from evenplace.photos import Photos
     from evenplace.retrieval import Index
     from evenplace.run.run import Run
+
+
+STOPPED = "stopped; the index is as it was, and the same command"
 
 
 class BuildByDefault(TyperGroup):
@@ -25,17 +28,17 @@ class BuildByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+@grouped
 def build(
     run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
+    *,
     database: Annotated[
         Path, typer.Option(help="geo-tagged photos to search in; with --protocol, the data set")
     ],
     protocol: Annotated[
         str | None, typer.Option(help="the database of a named test: sfxl-v1, msls-val-740 …")
     ] = None,
-    allow_partial: Annotated[
-        bool, typer.Option(help="accept a data set that is not complete")
-    ] = False,
+    allow_partial: AllowPartial = False,
     method: Annotated[
         str | None, typer.Option(help="whose network --checkpoint is of: salad, boq, cosplace …")
     ] = None,
@@ -68,95 +71,86 @@ def build(
         list[str] | None,
         typer.Option("--set", help="of the network of --checkpoint: backbone=, dim=, image_size="),
     ] = None,
-    layout: Layout = None,
-    city: City = None,
-    zone: Zone = None,
-    bbox: Box = None,
-    column: Column = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = None,
+    which: Which,
+    how: Batched,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
-    from evenplace.photos.protocols import read_protocol
     from evenplace.places import Grid
+    from evenplace.retrieval.codec import parse_codec
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import parse_settings
 
     quiet = rank_of_process() > 0  # one process of several speaks for all
-    opened = Run(run, **describing(device, engine, precision, batch, quiet=quiet))
-    changes = parse_settings(settings or [])
+    opened, changes = Run(run, **how.how(quiet=quiet)), parse_settings(settings or [])
     if (checkpoint or changes) and not method and not opened.files.second:
         named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
         raise SettingError(f"{named} needs its network's name; add --method")
     if size is not None and keep:
         raise SettingError(f"--bytes {size} and --keep {keep} say the same thing; give one")
-    how = keep or size
-    if protocol is not None:
-        test = read_protocol(protocol, database, allow_partial)
-        console.print(test.describe(), markup=False)
-        photos = test.database
-    elif descriptors:
-        photos = read_given(database, layout, column)
-    else:
-        photos = read(database, layout, city, zone, bbox, column)
-    with bars() as announce:
+    if keep:
+        parse_codec(keep)  # an unknown one is refused now rather than after hours
+    photos = _read(database, which, protocol, allow_partial, given=bool(descriptors))
+    again = "begins again" if descriptors or method else "goes on"
+    laid: dict[str, Any] = {"keep": keep or size, "verify": verify or 0}
+    with stoppable(lambda: f"{STOPPED} {again}"), bars() as announce:
         if descriptors:
             given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
-            built = opened.index_descriptors(given, photos, places, keep=how, verify=verify or 0)
+            built = opened.index_descriptors(given, photos, places, **laid)
         elif method:
             built = opened.index_method(
-                photos, method, checkpoint or "official", cell=cell, announce=announce,
-                keep=how, verify=verify or 0, **changes,
+                photos, method, checkpoint or "official", cell=cell, announce=announce, **laid,
+                **changes,
             )  # fmt: skip
         else:
             if checkpoint or changes:
                 opened.files.choose_describer(checkpoint, **changes)
             shown = None if quiet else announce
-            built = opened.index(photos, announce=shown, keep=how, verify=verify)
+            built = opened.index(photos, announce=shown, keep=keep or size, verify=verify)
             leave_ranks()
-    if quiet:
-        return
-    print_skipped(built.photos.skipped)
-    _say_loss(built)
-    _fill(opened, store)
-    then = f"tune {run}" if descriptors or method else f"locate {run} photo.jpg"
-    _say(opened, built, f"next: evenplace {then}")
+    if not quiet:
+        then = f"tune {run}" if descriptors or method else f"locate {run} photo.jpg"
+        _end(opened, built, store, f"next: evenplace {then}")
 
 
+def _read(
+    database: Path, which: Which, protocol: str | None, allow_partial: bool, *, given: bool
+) -> "Photos":
+    """The database; given: its descriptors are, row by row."""
+    if protocol is None:
+        return which.read_given(database) if given else which.read(database)
+    from evenplace.photos.protocols import read_protocol
+
+    test = read_protocol(protocol, database, allow_partial)
+    say(test.describe())
+    return test.database
+
+
+@grouped
 def add(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
+    *,
     database: Annotated[Path, typer.Option(help="geo-tagged photos to add")],
     replace: Annotated[
         bool, typer.Option(help="the index has these photos: describe them anew")
     ] = False,
-    layout: Layout = None,
-    city: City = None,
-    zone: Zone = None,
-    bbox: Box = None,
-    column: Column = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = None,
+    which: Which,
+    how: Batched,
 ) -> None:
     """Add photos to the run's index while others read it; new cells become places at once."""
     from evenplace.run.run import Run
 
-    opened = Run.open(run, **describing(device, engine, precision, batch))
-    with bars() as announce:
-        photos = read(database, layout, city, zone, bbox, column)
-        grown = opened.add(photos, replace=replace, announce=announce)
+    opened = Run.open(run, **how.how())
+    with stoppable(lambda: f"{STOPPED} begins again"), bars() as announce:
+        grown = opened.add(which.read(database), replace=replace, announce=announce)
     print_skipped(grown.skipped)
     _fill(opened)
     _say(opened, grown.index)
 
 
 def remove(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
     paths: Annotated[list[str], typer.Argument(help="paths of photos, as they were indexed")],
 ) -> None:
     """Take photos out of the run's index while others read it."""
@@ -169,7 +163,7 @@ def remove(
 
 
 def store(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
     uri: Annotated[str, typer.Argument(help="address of a Milvus cluster, or a file name")],
 ) -> None:
     """Fill a store with the run's index; the run asks it from now on."""
@@ -178,34 +172,32 @@ def store(
     _fill(Run.open(run), uri)
 
 
-def verify(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
-) -> None:
+def verify(run: IndexedRun) -> None:
     """Read what the run has learned and its index, and compare every file with its checksum."""
     from evenplace.run.checksums import check_files
     from evenplace.run.run import Run
 
-    learned = check_files(run)
-    if learned:
-        console.print(f"as written: {', '.join(learned)}", markup=False, soft_wrap=True)
+    if learned := check_files(run):
+        say(f"as written: {', '.join(learned)}")
     for folder, manifest in Run(run).verify().items():
-        console.print(
-            f"{folder} is whole: generation {manifest.generation}, {len(manifest.files)} files",
-            markup=False,
-            soft_wrap=True,
-        )
+        say(f"{folder} is whole: generation {manifest.generation}, {len(manifest.files)} files")
+
+
+def _end(run: "Run", index: "Index", store: str | None, then: str) -> None:
+    print_skipped(index.photos.skipped)
+    _say_loss(index)
+    _fill(run, store)
+    _say(run, index, f"; {then}")
 
 
 def _say(run: "Run", index: "Index", then: str = "") -> None:
     from evenplace.retrieval import open_index
 
     size = sum(open_index(folder).bytes for folder in run.files.indexes)
-    console.print(
+    say(
         f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
         f"{int((index.labels < 0).sum())} in no place the model knows, {_means(index)}"
-        f"{size / 2**20:.1f} MiB" + (f"; {then}" if then else ""),
-        markup=False,
-        soft_wrap=True,
+        f"{size / 2**20:.1f} MiB{then}"
     )
 
 
@@ -214,11 +206,7 @@ def _fill(run: "Run", uri: str | None = None) -> None:
     from evenplace.run.store import fill_store
 
     if (filled := fill_store(run.files, uri)) is not None:
-        console.print(
-            f"{filled.uri} holds this generation; locate, evaluate and serve ask it",
-            markup=False,
-            soft_wrap=True,
-        )
+        say(f"{filled.uri} holds this generation; locate, evaluate and serve ask it")
 
 
 def _say_loss(index: "Index") -> None:
@@ -232,12 +220,10 @@ def _say_loss(index: "Index") -> None:
         if "tail_kept" in loss
         else ""
     )
-    console.print(
+    say(
         f"descriptors as {index.codec.name}, {index.columns['descriptors'].shape[1]} numbers a "
         f"photo; R@1 of {loss['asked']:.0f} photos left out: {loss['exact']:.1f} as described → "
-        f"{loss['kept']:.1f} as kept{tail}",
-        markup=False,
-        soft_wrap=True,
+        f"{loss['kept']:.1f} as kept{tail}"
     )
 
 

@@ -1,16 +1,15 @@
 """evenplace locate: where was this photo taken?"""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenplace.cli.console import console, print_table
-from evenplace.cli.describing import BatchSize, Device, Engine, Precision, Verify, describing
-from evenplace.cli.many import Many, Walk, locate_many
-from evenplace.cli.promising import Insist, MinPrecision
-from evenplace.cli.tagging import how_to_tag, undo_positions
+from evenplace.cli.console import print_table, say
+from evenplace.cli.many import Many, Tags, Walk, locate_many, undo_positions
+from evenplace.cli.options import Batched, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -18,19 +17,20 @@ if TYPE_CHECKING:
     from evenplace.run.run import Run
 
 
+@grouped
 def locate(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
     photos: Annotated[
         list[str] | None,
         typer.Argument(help="a photo, or many: folders, patterns, lists (.txt, .csv), videos"),
     ] = None,
+    *,
     descriptor: Annotated[
         Path | None, typer.Option(help="instead of a photo its descriptor, a .npy of one row")
     ] = None,
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
     verify: Verify = None,
-    min_precision: MinPrecision = None,
-    insist: Insist = False,
+    promise: Promise,
     as_json: Annotated[
         bool, typer.Option("--json", help="for machines: what the service answers, and paths")
     ] = False,
@@ -42,32 +42,15 @@ def locate(
     ] = None,
     replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
     every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
-    sequence: Annotated[
-        bool, typer.Option(help="photos of one walk, drive or film: near in time is near by")
-    ] = False,
-    speed: Annotated[float, typer.Option(help="of the walk, metres a second at most")] = 15.0,
-    order: Annotated[
-        str, typer.Option(help="of the walk: time, name; auto is time where all have one")
-    ] = "auto",
-    write_exif: Annotated[
-        bool, typer.Option(help="write positions into copies of the JPEGs; see --copies")
-    ] = False,
-    copies: Annotated[Path, typer.Option(help="folder of the copies")] = Path("located"),
-    in_place: Annotated[bool, typer.Option(help="write into the photos, not into copies")] = False,
-    sidecar: Annotated[
-        str | None, typer.Option(help="xmp: write positions into files beside the photos")
-    ] = None,
+    walk: Walk,
+    tags: Tags,
     undo: Annotated[
         Path | None, typer.Option(help="take back what a list of written positions names")
     ] = None,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "auto",
-    batch: BatchSize = None,
+    how: Batched,
 ) -> None:
     """Say where photos were taken, from the run's database, or that it cannot be said."""
     from evenplace.photos.asked import find_asked
-    from evenplace.retrieval.calibration import check_precision
     from evenplace.run.run import Run
 
     if undo is not None:
@@ -75,22 +58,21 @@ def locate(
         return
     if bool(photos) == (descriptor is not None):
         raise SettingError("locate takes photos or --descriptor FILE, one of them")
-    if min_precision is not None:
-        check_precision(min_precision)
-    how = describing(device, engine, precision, batch, quiet=as_json)
-    opened = Run.open(run, **how)
+    promise.check()
+    opened = Run.open(run, **how.how(quiet=as_json))
     asked = find_asked(photos or [])
-    tagging = how_to_tag(write_exif, None if in_place else copies, sidecar, replace, min_precision)
+    tagging = tags.how(replace, promise.min_precision)
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
-    if descriptor is not None or (alone and not (out or tagging or sequence)):
-        ways = {"min_precision": min_precision, "insist": insist, "verify": verify}
+    ways = asdict(promise) | {"verify": verify}
+    if descriptor is not None or (alone and not (out or tagging or walk.sequence)):
         _locate_one(opened, (photos or [""])[0], descriptor, k, ways, as_json)
         return
-    walk = Walk(speed, order) if sequence else None
     many = Many(
-        k, min_precision, insist, verify, tuple(out or ()), replace, every, as_json, tagging, walk
+        k=k, out=tuple(out or ()), replace=replace, every=every, as_json=as_json, tagging=tagging,
+        walk=walk, **ways,
     )  # fmt: skip
-    locate_many(Run.open(run, **how, expected=len(asked.paths)), asked, many)
+    opened = Run.open(run, **how.how(quiet=as_json), expected=len(asked.paths))
+    locate_many(opened, asked, many)
 
 
 def _locate_one(
@@ -132,7 +114,7 @@ def _say(answer: "Answer", plain: dict[str, Any], min_precision: float | None) -
             f"{_place(where)}; {_sure(answer, min_precision)}; if right, 95 % within "
             f"{shape.major:.0f} × {shape.minor:.0f} m, longer towards {shape.bearing:.0f}°"
         )
-    console.print(said, markup=False, soft_wrap=True)
+    say(said)
 
 
 def _place(where: dict[str, Any]) -> str:

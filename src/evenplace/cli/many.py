@@ -1,26 +1,25 @@
-"""evenplace locate, for more than one photo: in batches, resumable, into files and a table."""
+"""evenplace locate, for more than one photo: in batches, resumable, into files, tables, EXIF."""
 
 import json
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
-from evenplace.cli.console import bars, console, errors, print_table
-from evenplace.cli.tagging import say_tagged
+from evenplace.cli.console import bars, print_table, say, stoppable, tell
+from evenplace.errors import RunError, SettingError
 
 if TYPE_CHECKING:
     from evenplace.photos.asked import Asked
-    from evenplace.retrieval import Index
     from evenplace.retrieval.calibration import Calibration
     from evenplace.run.journal import Journal
     from evenplace.run.located import Located
     from evenplace.run.run import Run
-    from evenplace.run.tagging import Tagging
+    from evenplace.run.tagging import Tagged, Tagging
 
 SHOWN = 20  # lines of the table on screen
 
@@ -29,8 +28,47 @@ SHOWN = 20  # lines of the table on screen
 class Walk:
     """How photos follow one another."""
 
-    speed: float
-    order: str
+    sequence: Annotated[
+        bool, typer.Option(help="photos of one walk, drive or film: near in time is near by")
+    ] = False
+    speed: Annotated[float, typer.Option(help="of the walk, metres a second at most")] = 15.0
+    order: Annotated[
+        str, typer.Option(help="of the walk: time, name; auto is time where all have one")
+    ] = "auto"
+
+
+@dataclass(frozen=True)
+class Tags:
+    """Where positions are written to, beside the answers."""
+
+    write_exif: Annotated[
+        bool, typer.Option(help="write positions into copies of the JPEGs; see --copies")
+    ] = False
+    copies: Annotated[Path, typer.Option(help="folder of the copies")] = Path("located")
+    in_place: Annotated[bool, typer.Option(help="write into the photos, not into copies")] = False
+    sidecar: Annotated[
+        str | None, typer.Option(help="xmp: write positions into files beside the photos")
+    ] = None
+
+    def how(self, replace: bool, min_precision: float | None) -> "Tagging | None":
+        """What the options ask for; None where nothing is written into photos."""
+        if self.sidecar not in (None, "xmp"):
+            raise SettingError(f"--sidecar {self.sidecar} is no kind of sidecar; there is xmp")
+        if self.write_exif and self.sidecar:
+            raise SettingError("--write-exif and --sidecar write the same twice; choose one")
+        if self.in_place and not self.write_exif:
+            raise SettingError("--in-place says where --write-exif writes; give both")
+        if not self.write_exif and self.sidecar is None:
+            return None
+        if min_precision is None:
+            raise SettingError(
+                "positions are only written where they are sure enough; say how sure with "
+                "--min-precision, such as 0.95"
+            )
+        from evenplace.run.tagging import Tagging
+
+        copies = None if self.in_place else self.copies
+        return Tagging(exif=self.write_exif, copies=copies, replace=replace)
 
 
 @dataclass(frozen=True)
@@ -45,14 +83,15 @@ class Many:
     replace: bool
     every: float
     as_json: bool
+    walk: Walk
     tagging: "Tagging | None" = None
-    walk: Walk | None = None
 
 
 def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     """Answer every photo, then write every file; what was answered before a stop is kept."""
     from evenplace.report.answers import check_out, write_answers
     from evenplace.retrieval import open_index
+    from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.answers import least_confidence
     from evenplace.run.journal import check_free
     from evenplace.run.tagging import write_positions
@@ -65,9 +104,11 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     if many.min_precision is not None:  # refused now rather than after a walk of an hour
         least = least_confidence(many.min_precision, learned, many.insist)
     if passed := asked.say_passed():
-        _tell(passed)
-    journal, rate = _answer_all(run, asked, many, index)
-    lines = journal.answers if many.walk is None else _followed(journal.answers, many, least)
+        tell(passed)
+    journal, rate = _ask(run, asked, many, index_name(index))
+    lines = journal.answers
+    if many.walk.sequence:
+        lines = _followed(lines, many, least)
     for out in many.out:
         write_answers(lines, out, index.places)
     tagged = None if many.tagging is None else write_positions(lines, many.tagging)
@@ -78,60 +119,51 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         return
     _print(lines, rate, learned)
     for out in many.out:
-        console.print(f"written: {out}", markup=False, soft_wrap=True)
+        say(f"written: {out}")
     if tagged is not None:
-        say_tagged(tagged)
+        _say_tagged(tagged)
 
 
-def _answer_all(run: "Run", asked: "Asked", many: Many, index: "Index") -> "tuple[Journal, float]":
-    """All answers, those of a job that was stopped among them, and how many a second are new."""
-    from evenplace.retrieval.answer_json import index_name
+def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, float]":
+    """The answers, those of before a stop among them, and how many came in a second."""
     from evenplace.run.journal import Journal
     from evenplace.run.walks import CANDIDATES
 
-    way = {"index": index_name(index), "k": many.k, "min_precision": many.min_precision,
-           "verify": many.verify, "every": many.every,
-           "sequence": many.walk is not None}  # fmt: skip
+    way = {"index": index, "k": many.k, "min_precision": many.min_precision,
+           "verify": many.verify, "every": many.every, "sequence": many.walk.sequence}  # fmt: skip
     journal = Journal(many.out[0] if many.out else None, way, many.replace)
-    if journal.answers:
-        _tell(f"going on after {len(journal.answers):,} photos answered before")
-    began, before = time.perf_counter(), len(journal.answers)
-    try:
-        with bars() as announce:
-            show = announce("locating")
-            found = run.locate_many(
-                asked, many.k if many.walk is None else max(many.k, CANDIDATES),
-                min_precision=many.min_precision if many.walk is None else None,
-                insist=many.insist, verify=many.verify,
-                every=many.every, done=journal.done,
-                progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
-            )  # fmt: skip
-            for block in found:
-                journal.add(block)
-    except KeyboardInterrupt:
-        if many.out:
-            _tell(f"stopped after {len(journal.answers):,} photos; the same command goes on")
-        raise typer.Exit(130) from None
-    return journal, (len(journal.answers) - before) / max(time.perf_counter() - began, 1e-9)
+    before, began = len(journal.answers), time.perf_counter()
+    if before:
+        tell(f"going on after {before:,} photos answered before")
+    kept = (
+        "the same command goes on" if many.out else "with --out FILE the same command would go on"
+    )
+    with stoppable(lambda: f"stopped after {len(journal.answers):,} photos; {kept}"), bars() as to:
+        show = to("locating")
+        found = run.locate_many(
+            asked, max(many.k, CANDIDATES) if many.walk.sequence else many.k,
+            min_precision=None if many.walk.sequence else many.min_precision,
+            insist=many.insist, verify=many.verify, every=many.every, done=journal.done,
+            progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
+        )  # fmt: skip
+        for block in found:
+            journal.add(block)
+    spent = max(time.perf_counter() - began, 1e-9)
+    return journal, (len(journal.answers) - before) / spent
 
 
 def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located]":
     """The answers with their neighbours heard, with as many matches as were asked for."""
     from evenplace.run.walks import follow
 
-    assert many.walk is not None
     found, warning = follow(lines, many.walk.speed, many.walk.order, least)
     if warning:
-        _tell(warning)
+        tell(warning)
     moved = sum(
         one.matches[:1] != other.matches[:1] for one, other in zip(found, lines, strict=True)
     )
-    _tell(f"the walk gives {moved:,} photos another place than they had alone")
+    tell(f"the walk gives {moved:,} photos another place than they had alone")
     return [replace(line, matches=line.matches[: many.k]) for line in found]
-
-
-def _tell(text: str) -> None:
-    errors.print(text, markup=False, soft_wrap=True)
 
 
 def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -> None:
@@ -140,11 +172,11 @@ def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -
     rows = [[Path(line.photo).name, *_cells(line)] for line in lines[:SHOWN]]
     print_table(("photo", "where", "give or take", "confidence", "like"), rows)
     if len(lines) > SHOWN:
-        console.print(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all", markup=False)
-    console.print(_summary(lines, rate), markup=False, soft_wrap=True)
+        say(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all")
+    say(_summary(lines, rate))
     alike = [line.matches[0].similarity for line in lines if line.matches]
     if learned and (shifted := find_shift(alike, learned.likeness)):
-        _tell(f"note: {shifted}")
+        tell(f"note: {shifted}")
 
 
 def _cells(line: "Located") -> list[str]:
@@ -175,3 +207,26 @@ def _summary(lines: "list[Located]", rate: float) -> str:
         near = sum(gap <= 25 for gap in gaps)
         said += f"; of {len(gaps):,} with a position of their own {near:,} are within 25 m of it"
     return said
+
+
+def _say_tagged(tagged: "Tagged") -> None:
+    """How many positions were written, and how many photos were left as they were, and why."""
+    said = f"positions written: {len(tagged.written):,}"
+    if tagged.written:
+        said += f"; listed in {tagged.listed}, undone by --undo {tagged.listed}"
+    say(said)
+    for reason, count in tagged.left.most_common():
+        say(f"left as they were: {count:,} {reason}")
+
+
+def undo_positions(listed: Path) -> None:
+    """Take back what was written, and refuse at the end if some of it could not be."""
+    from evenplace.run.tagging import undo
+
+    undone, changed = undo(listed)
+    say(f"undone: {undone:,} of {listed}")
+    if changed:
+        raise RunError(
+            f"{len(changed):,} files were changed after they were written and stay as they are, "
+            f"for example {changed[0]}; look at them yourself"
+        )

@@ -5,18 +5,16 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import console, print_table
-from evenplace.cli.reading import Box, City, Column, Layout, Zone, chosen, say_guessed
+from evenplace.cli.console import console, print_table, say
+from evenplace.cli.options import Which, grouped
 
 
+@grouped
 def check(
     path: Annotated[Path, typer.Argument(help="folder or table of photos")],
-    layout: Layout = None,
+    *,
+    which: Which,
     pattern: Annotated[str | None, typer.Option(help="shell pattern for file names")] = None,
-    city: City = None,
-    zone: Zone = None,
-    bbox: Box = None,
-    column: Column = None,
     sheet: Annotated[
         Path | None, typer.Option(help="a sheet of thumbnails to write, as in sheet.jpg")
     ] = None,
@@ -28,10 +26,10 @@ def check(
     from evenplace.photos.protocols import read_protocol
 
     if protocol is not None:
-        console.print(read_protocol(protocol, path, allow_partial).describe(), markup=False)
+        say(read_protocol(protocol, path, allow_partial).describe())
         return
-    say_guessed(path, layout, column)
-    found = check_photos(path, layout, sheet, pattern=pattern, **chosen(city, zone, bbox, column))
+    which.say_guessed(path)
+    found = check_photos(path, which.layout, sheet, pattern=pattern, **which.chosen())
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
         console.print({name: value for name, value in row.items() if value is not None})
@@ -39,6 +37,6 @@ def check(
     if left_out:
         print_table(("left out", "photos", "for example"), left_out)
     else:
-        console.print("nothing was left out")
+        say("nothing was left out")
     if sheet is not None:
-        console.print(f"wrote {sheet}" if sheet.exists() else "no files to show", markup=False)
+        say(f"wrote {sheet}" if sheet.exists() else "no files to show")

@@ -1,17 +1,19 @@
 """evenplace serve: a page for people and an API for programs."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import errors
-from evenplace.cli.describing import Device, Engine, Precision, Verify, describing
-from evenplace.cli.promising import Insist, MinPrecision
+from evenplace.cli.console import tell
+from evenplace.cli.options import Describing, IndexedRun, Promise, Verify, grouped
 
 
+@grouped
 def serve(
-    run: Annotated[Path, typer.Argument(help="run folder with an index")],
+    run: IndexedRun,
+    *,
     port: Annotated[int, typer.Option(help="where to listen")] = 8000,
     host: Annotated[str, typer.Option(help="any but loopback needs a token")] = "127.0.0.1",
     token_file: Annotated[
@@ -28,8 +30,7 @@ def serve(
     photos: Annotated[
         Path | None, typer.Option(help="folder that relative paths of the database start from")
     ] = None,
-    min_precision: MinPrecision = None,
-    insist: Insist = False,
+    promise: Promise,
     verify: Verify = None,
     queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
     patience: Annotated[
@@ -37,9 +38,7 @@ def serve(
     ] = 10.0,
     batch: Annotated[int, typer.Option(help="photos described together at most")] = 8,
     window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
-    device: Device = "auto",
-    engine: Engine = "auto",
-    precision: Precision = "auto",
+    how: Describing,
 ) -> None:
     """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
     from evenplace.run.run import Run
@@ -47,27 +46,14 @@ def serve(
     from evenplace.serve.settings import Batching, Limits, Settings, read_token
 
     settings = Settings(
-        run,
-        host=host,
-        port=port,
-        token=read_token(token_file),
-        hosts=tuple(allow_host or ()),
-        workers=workers,
-        tiles=tiles,
-        tiles_credit=tiles_credit,
-        photos=photos,
-        min_precision=min_precision,
-        insist=insist,
-        verify=verify,
+        run, host=host, port=port, token=read_token(token_file), hosts=tuple(allow_host or ()),
+        workers=workers, tiles=tiles, tiles_credit=tiles_credit, photos=photos, verify=verify,
         limits=Limits(waiting=queue, patience=patience),
-        batching=Batching(photos=batch, window_ms=window_ms),
-        device=device,
-        engine=engine,
-        precision=precision,
-    )
+        batching=Batching(photos=batch, window_ms=window_ms), **asdict(promise), **asdict(how),
+    )  # fmt: skip
     # Whoever serves for long has the network exported once, and hears what was chosen; a box has
     # nothing to export, and opening its network twice would take memory for both.
-    opened = Run.open(run, **describing(device, engine, precision, batch))
+    opened = Run.open(run, **how.how(), batch=batch)
     if opened.files.describes and opened.files.network_file("model").suffix != ".onnx":
         opened.files.open_describer(expected=None)
-    serve_run(settings, lambda address: errors.print(f"open {address}", markup=False))
+    serve_run(settings, lambda address: tell(f"open {address}"))

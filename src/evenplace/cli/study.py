@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import bars, console
-from evenplace.cli.reading import Box, City, Zone, chosen
+from evenplace.cli.options import Box, City, Which, Zone
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def study(
     from evenplace.study.paper_page import ORDER, write_paper
     from evenplace.study.tables import TABLES
 
-    which, order = chosen(city, zone, bbox), list(ORDER) if name == "paper" else [name]
+    which = Which(city=city, zone=zone, bbox=bbox).chosen()
+    order = list(ORDER) if name == "paper" else [name]
     named = find_study(order[0]).only(system or [])
     if named.development and not development:
         raise SettingError(

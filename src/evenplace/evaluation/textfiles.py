@@ -41,7 +41,8 @@ def write_texts(
         right = predictions.hit_paths[number][predictions.hit_right[number]]
         matches = right if positives is None else positives[number]
         lines = [QUERY, query, "", ANSWERS, *hits, "", POSITIVES, *matches]
-        with whole_file(Path(folder) / f"{number:0{width}d}.txt", RunError) as draft:
+        file = Path(folder) / f"{number:0{width}d}.txt"
+        with whole_file(file, RunError, lasting=False) as draft:
             draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(predictions)
 

@@ -31,7 +31,7 @@ def save_tensors(
     """Write one file, whole or not at all, and wait until the disk has it."""
     plain = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     header = {**(about or {}), "sha256": _digest(plain, about or {})}
-    with whole_file(path, RunError, lasting=True) as draft:
+    with whole_file(path, RunError) as draft:
         try:
             save_file(plain, draft, metadata={ABOUT: json.dumps(header)})
         except SafetensorError as cause:  # its own words for a full or forbidden disk

@@ -16,13 +16,14 @@ _DRAFT = re.compile(r"\.(.+\.[a-z0-9_]{8}(\.\w+)?|tmp\w{6})")
 
 @contextmanager
 def whole_file(
-    path: str | Path, error: type[EvenPlaceError] = PhotoError, *, lasting: bool = False
+    path: str | Path, error: type[EvenPlaceError] = PhotoError, *, lasting: bool = True
 ) -> Iterator[Path]:
     """Give a temporary neighbour of `path` to write to, and move it into place at the end.
 
     A reader sees the old file or the new one, never half of one; when the writing fails
     (a full disk, say) the temporary file is removed and `error` says so in one sentence.
-    lasting: wait until the disk has it, so that a power cut leaves the one or the other too.
+    lasting: wait until the disk has it (some 9 ms), so that a power cut leaves the one or the
+    other too; for thousands of small files that can be made again it is too long.
     """
     target = Path(path)
     draft: Path | None = None

@@ -158,11 +158,17 @@ def codec_for(dim: int, size: int, count: int = SAMPLE) -> str:
     return f"pq{size}"
 
 
-def fit_codec(name: str, sample: Floats) -> Codec:
-    """Fit a codec to some photos.  sample: (N, D) unit."""
+def parse_codec(name: str) -> "re.Match[str]":
+    """The numbers in a codec's name; an unknown one is refused."""
     named = re.fullmatch(r"float16|int8|pca(\d+)(-int8)?|pq(\d+)", name)
     if not named:
         raise unknown_name("codec", name, _NAMES)
+    return named
+
+
+def fit_codec(name: str, sample: Floats) -> Codec:
+    """Fit a codec to some photos.  sample: (N, D) unit."""
+    named = parse_codec(name)
     axes, codec = int(named[1] or 0), Codec(name)
     if named[3]:
         axes = int(named[3]) * max(1, min(4, sample.shape[1] // max(int(named[3]), 1)))

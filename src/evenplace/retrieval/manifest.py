@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from evenplace.errors import IndexFileError
-from evenplace.photos.files import sync
+from evenplace.photos.files import because, sync
 from evenplace.photos.locks import only_writer
 
 VERSION = 3
@@ -150,8 +150,7 @@ def writing(folder: Path) -> Iterator[None]:
                 sweep(folder)
     except OSError as cause:
         raise IndexFileError(
-            f"could not write {folder} ({cause.strerror or cause}); the last good index is "
-            "untouched: free some space or choose another place"
+            f"could not write {folder}, where the last good index is untouched: {because(cause)}"
         ) from cause
 
 

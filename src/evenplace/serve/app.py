@@ -12,12 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import evenplace
 from evenplace.serve import page, routes
-from evenplace.serve.guard import Guard
+from evenplace.serve.decode import count_warnings
+from evenplace.serve.guard import Guard, Unread
 from evenplace.serve.problems import Problem
 from evenplace.serve.service import Service
 from evenplace.serve.settings import Settings
-from evenplace.serve.unread import Unread
-from evenplace.serve.warned import count_warnings
 
 log = logging.getLogger("evenplace.serve")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -71,22 +70,19 @@ async def _refuse_value(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = " ".join(str(part) for part in first["loc"])
-    return Problem(
-        "value-refused", f"{where[:80]}: {first['msg'][:200]}", "see /docs for what is allowed"
-    ).response()
+    return Problem("value-refused", f"{where[:80]}: {first['msg'][:200]}").response()
 
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        response = Problem(
-            "method-not-allowed", "this address does not take this method", "see /docs"
-        ).response()
+        said = "this address does not take this method"
+        response = Problem("method-not-allowed", said).response()
         response.headers.update(error.headers or {})
         return response
     if error.status_code == 404:
-        return Problem("not-found", "there is nothing at this address", "see /docs").response()
-    return Problem("body-unreadable", "the request cannot be read", "see /docs").response()
+        return Problem("not-found", "there is nothing at this address").response()
+    return Problem("body-unreadable", "the request cannot be read").response()
 
 
 class _Mend:
@@ -109,7 +105,7 @@ class _Mend:
             if scope["type"] != "http" or begun:
                 raise
             log.exception("a %s of %s failed", _method(scope), _route(scope))
-            failed = Problem("failed", "the service made a mistake", "see its log, and tell us")
+            failed = Problem("failed", "the service made a mistake")
             await failed.response()(scope, receive, send)
 
 

@@ -21,10 +21,9 @@ from evenplace.describe.describer import Describer
 from evenplace.photos.pictures import Size
 from evenplace.retrieval import Answer
 from evenplace.retrieval.local_features import Features
-from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.decode import decode_photo, weigh_photo
-from evenplace.serve.lanes import HEAVY, Lanes
 from evenplace.serve.problems import Problem
+from evenplace.serve.queue import HEAVY, Lanes, WaitingRoom
 from evenplace.serve.served_index import Snapshot
 from evenplace.serve.settings import Batching, Limits
 
@@ -38,9 +37,9 @@ class _Question:
     snapshot: Snapshot
     photo: bytes
     k: int
-    matches: int
+    matches: int  # hits whose points are told
     number: int  # in its request
-    since: float
+    since: float  # when it came
 
     def weigh(self, limits: Limits) -> int:
         return weigh_photo(self.photo, self._size, limits, self.number)
@@ -49,17 +48,8 @@ class _Question:
         began = time.perf_counter()
         pixels = decode_photo(self.photo, self._size, self.number)
         look = self.snapshot.engine.look
-        return _Read(
-            snapshot=self.snapshot,
-            pixels=pixels,
-            seen=None if look is None else look.see(self.photo),
-            k=self.k,
-            matches=self.matches,
-            asked=self.since,
-            waited_ms=(began - self.since) * 1e3,
-            decoded_ms=(time.perf_counter() - began) * 1e3,
-            since=time.perf_counter(),
-        )
+        seen = None if look is None else look.see(self.photo)
+        return _Read(replace(self, photo=b""), pixels, seen, began, time.perf_counter())
 
     @property
     def _size(self) -> Size:
@@ -72,15 +62,11 @@ class _Question:
 class _Read:
     """A question whose photo has been decoded."""
 
-    snapshot: Snapshot
+    question: _Question  # without the photo's bytes
     pixels: NDArray[np.uint8]  # (3, H, W)
     seen: Features | None  # its points, where candidates are looked at a second time
-    k: int
-    matches: int  # hits whose points are told
-    asked: float  # when it came
-    waited_ms: float  # before it was decoded
-    decoded_ms: float
-    since: float  # when it had been
+    began: float  # to be decoded
+    ended: float
 
 
 @dataclass(frozen=True)
@@ -192,7 +178,7 @@ class Batcher:
         kept = []
         for asked in batch:
             try:
-                self._room.check_patience(time.perf_counter() - asked.read.asked)
+                self._room.check_patience(time.perf_counter() - asked.read.question.since)
                 kept.append(asked)
             except Problem as late:
                 _settle([asked], late)
@@ -229,18 +215,19 @@ def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
     """Split a batch by index and by what was asked for; mostly all are of one kind."""
     kinds: dict[tuple[str, int, int], list[_Asked]] = defaultdict(list)
     for asked in batch:
-        read = asked.read
-        kinds[read.snapshot.version, read.k, read.matches].append(asked)
+        question = asked.read.question
+        kinds[question.snapshot.version, question.k, question.matches].append(asked)
     return list(kinds.values())
 
 
 def _answer(batch: Sequence[_Read]) -> list[Answer]:
-    engine, began = batch[0].snapshot.engine, time.perf_counter()
+    question, began = batch[0].question, time.perf_counter()
+    engine = question.snapshot.engine
     assert engine.describer is not None
     described = describe(engine.describer, np.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3
     seen = [read.seen for read in batch if read.seen is not None]
-    answers = engine.answers(described, batch[0].k, pictures=seen or None, matches=batch[0].matches)
+    answers = engine.answers(described, question.k, pictures=seen or None, matches=question.matches)
     return [
         replace(answer, elapsed_ms=_times(read, began, spent) | answer.elapsed_ms)
         for read, answer in zip(batch, answers, strict=True)
@@ -256,8 +243,9 @@ def describe(describer: Describer, pixels: NDArray[np.uint8]) -> NDArray[np.floa
 
 
 def _times(read: _Read, began: float, described_ms: float) -> dict[str, float]:
-    waited = read.waited_ms + (began - read.since) * 1e3
-    return {"wait": waited, "decode": read.decoded_ms, "describe": described_ms}
+    waited = read.began - read.question.since + began - read.ended
+    decoded = read.ended - read.began
+    return {"wait": 1e3 * waited, "decode": 1e3 * decoded, "describe": described_ms}
 
 
 def _settle(batch: Sequence[_Asked], outcome: Sequence[Answer] | Exception) -> None:

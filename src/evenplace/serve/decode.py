@@ -2,17 +2,25 @@
 
 The header is read first and by three decoders only; nothing is decompressed before the memory
 that takes is known to be allowed.  What the decoder said is not passed on: it may quote the file.
+What it warns about is counted and never printed: a crafted EXIF block makes Pillow warn thousands
+of times, each time with other words, which the warnings module prints and remembers for good.
 """
 
 import io
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
+import PIL
 from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
 from evenplace.describe.decoding import picture_pixels
 from evenplace.photos.pictures import Size, height_width, reduction
-from evenplace.serve.problems import Problem
+from evenplace.serve.problems import KINDS, Problem
 from evenplace.serve.settings import Limits
 
 # The decoders a stranger may reach, named by their modules so that they are loaded.
@@ -25,10 +33,9 @@ FORMATS = tuple(
     )
 )
 MOST_SCANS = 100  # a progressive JPEG has ten; each one costs a pass over all pixels
-REMEDY = "send a JPEG, PNG or WebP"
-SHRINK = "shrink it; 1024 pixels a side are plenty"
 # Bytes a pixel that decoding takes at its peak, measured with Pillow 13.
 _STORED, _COPIED, _WEBP = 4, 16, 20
+_DECODERS = str(Path(PIL.__file__).parent)
 
 
 def decode_photo(data: bytes, size: Size, number: int = 1) -> NDArray[np.uint8]:
@@ -48,7 +55,6 @@ def weigh_photo(data: bytes, size: Size, limits: Limits, number: int = 1) -> int
             "photo-too-many-pixels",
             f"photo {number} has {width:,} x {height:,} pixels, the limit is "
             f"{limits.photo_pixels:,}",
-            SHRINK,
         )
     if data.count(b"\xff\xda") > MOST_SCANS and data.startswith(b"\xff\xd8"):
         raise _unreadable(f"photo {number} is a JPEG of more than {MOST_SCANS} scans")
@@ -57,7 +63,7 @@ def weigh_photo(data: bytes, size: Size, limits: Limits, number: int = 1) -> int
             "photo-too-many-pixels",
             f"photo {number} of {width:,} x {height:,} pixels takes {weight >> 20} MiB to decode, "
             f"the limit is {limits.decode_bytes >> 20}",
-            f"{SHRINK}, or send a JPEG that is not progressive",
+            f"{KINDS['photo-too-many-pixels'].remedy}, or send a JPEG that is not progressive",
         )
     return weight
 
@@ -90,11 +96,8 @@ def _header(data: bytes, least: int, number: int) -> tuple[tuple[int, int], int]
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             return image.size, _weight(image, data, least)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as cause:
-        raise Problem(
-            "photo-too-many-pixels",
-            f"photo {number} claims more pixels than any camera has",
-            SHRINK,
-        ) from cause
+        said = f"photo {number} claims more pixels than any camera has"
+        raise Problem("photo-too-many-pixels", said) from cause
     except Exception as cause:  # a decoder fed by a stranger may raise anything
         raise _unreadable(f"photo {number} is no picture that can be decoded") from cause
 
@@ -105,7 +108,7 @@ def _is_svg(data: bytes) -> bool:
 
 
 def _unreadable(detail: str) -> Problem:
-    return Problem("photo-unreadable", detail, REMEDY)
+    return Problem("photo-unreadable", detail)
 
 
 def encode_jpeg(picture: Image.Image, quality: int = 82) -> bytes:
@@ -115,3 +118,27 @@ def encode_jpeg(picture: Image.Image, quality: int = 82) -> bytes:
     data = io.BytesIO()
     clean.save(data, "JPEG", quality=quality)
     return data.getvalue()
+
+
+@contextmanager
+def count_warnings(count: Callable[[], None]) -> Iterator[None]:
+    """Count Pillow's warnings for as long as the context lasts; others are shown as ever."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", module=r"PIL\.")  # "default" remembers every text
+        shown = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if filename.startswith(_DECODERS):
+                count()
+            else:
+                shown(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield

@@ -4,8 +4,13 @@ Host      a page of a stranger whose name suddenly means this machine is refused
 length    a body of two lengths is refused: a proxy may have read the other one (smuggling)
 Origin    pages of other sites may not send, nor embed, anything; there is no CORS
 token     in `Authorization: Bearer`, or in the page's own cookie; compared in constant time
+
+An answer that comes before the whole body (too large, refused at the door, no such address) ends
+the connection: what is still sent would be read and dropped for as long as the sender likes, or
+taken for a second request.
 """
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -19,6 +24,10 @@ from evenplace.serve.settings import Settings, is_loopback
 
 COOKIE = "evenplace"
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[\w.-]+))(?::\d{1,5})?", re.ASCII)
+# A sender that reads only after it has sent all would miss the answer if its line were cut at
+# once, so a little more is taken and dropped.
+MOST_DROPPED = 64 << 20
+MOST_SECONDS = 1.0
 # What anybody may have: the empty page and its files hold nothing of the database.
 OPEN = ("/", "/health", "/session", "/docs", "/openapi.json", "/favicon.ico")
 
@@ -64,11 +73,8 @@ class Guard:
 
     def _check_host(self, host: str) -> None:
         if self._hosts is not None and _name(host) not in self._hosts:
-            raise Problem(
-                "host-refused",
-                "the request is addressed to a name this service does not go by",
-                "use http://127.0.0.1, or start the service with --allow-host NAME",
-            )
+            said = "the request is addressed to a name this service does not go by"
+            raise Problem("host-refused", said)
 
     def _check_origin(self, headers: Headers) -> None:
         host, origin = headers.get("host", "").lower(), headers.get("origin")
@@ -77,11 +83,7 @@ class Guard:
         visiting = headers.get("sec-fetch-mode") == "navigate" and origin is None
         strange = origin is not None and origin.lower() not in own
         if strange or (site not in ("same-origin", "none") and not visiting):
-            raise Problem(
-                "origin-refused",
-                "the request comes from another site's page",
-                "open this service's own page, or ask from a program",
-            )
+            raise Problem("origin-refused", "the request comes from another site's page")
 
     def _schemes(self, name: str) -> tuple[str, ...]:
         """Only a name that a proxy may stand behind can be reached over TLS."""
@@ -100,11 +102,7 @@ def same(given: str, expected: str) -> bool:
 
 
 def wrong_token() -> Problem:
-    return Problem(
-        "token-wrong",
-        "the token is missing or wrong",
-        "send Authorization: Bearer TOKEN, or sign in on the page",
-    )
+    return Problem("token-wrong", "the token is missing or wrong")
 
 
 def security_headers(settings: Settings) -> dict[str, str]:
@@ -160,3 +158,53 @@ def _has_token(headers: Headers, token: str) -> bool:
     except CookieError:
         return False
     return cookie is not None and same(cookie.value, session_cookie(token))
+
+
+class Unread:
+    """Ends the connection of every request whose body was not read to its end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not promises_body(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        whole = False
+
+        async def take() -> Message:
+            nonlocal whole
+            message = await receive()
+            whole = whole or not message.get("more_body", False)
+            return message
+
+        closes = False
+
+        async def answer(message: Message) -> None:
+            nonlocal closes
+            if message["type"] == "http.response.start" and not whole:
+                closes = True
+                MutableHeaders(scope=message)["connection"] = "close"
+            elif closes and not whole and not message.get("more_body", False):
+                await send({**message, "more_body": True})
+                await _drop(take)
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        await self._app(scope, take, answer)
+
+
+def promises_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+async def _drop(take: Receive) -> None:
+    dropped, more = 0, True
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            while more and dropped <= MOST_DROPPED:
+                message = await take()
+                dropped += len(message.get("body", b""))
+                more = message.get("more_body", False)
+    except TimeoutError:
+        return

@@ -5,6 +5,7 @@ sets before the workers start).
 """
 
 import os
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,61 +25,30 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        here = self._registry
-        self.requests = Counter(
-            "evenplace_requests",
-            "requests answered",
-            ("method", "route", "status"),
-            registry=here,
+        count = partial(Counter, registry=self._registry)
+        times = partial(Histogram, buckets=_SECONDS, registry=self._registry)
+        now = partial(Gauge, registry=self._registry)
+        self.requests = count(
+            "evenplace_requests", "requests answered", ("method", "route", "status")
         )
-        self.seconds = Histogram(
-            "evenplace_request_seconds",
-            "time of a request",
-            ("route",),
-            buckets=_SECONDS,
-            registry=here,
+        self.seconds = times("evenplace_request_seconds", "time of a request", ("route",))
+        self.photos = count(
+            "evenplace_photos", "photos: answered, abstained, refused, busy", ("outcome",)
         )
-        self.photos = Counter(
-            "evenplace_photos",
-            "photos: answered, abstained, refused, busy",
-            ("outcome",),
-            registry=here,
+        self.batch = times("evenplace_batch_photos", "photos described together", buckets=_PHOTOS)
+        self.stage = times("evenplace_stage_seconds", "time of a stage", ("stage",))
+        self.warnings = count(
+            "evenplace_decoder_warnings", "warnings of decoders, which are not printed"
         )
-        self.batch = Histogram(
-            "evenplace_batch_photos",
-            "photos described together",
-            buckets=_PHOTOS,
-            registry=here,
-        )
-        self.stage = Histogram(
-            "evenplace_stage_seconds",
-            "time of a stage",
-            ("stage",),
-            buckets=_SECONDS,
-            registry=here,
-        )
-        self.warnings = Counter(
-            "evenplace_decoder_warnings",
-            "warnings of decoders, which are not printed",
-            registry=here,
-        )
-        self.waiting = Gauge(
-            "evenplace_waiting_photos",
-            "photos let in without an answer yet",
+        self.waiting = now(
+            "evenplace_waiting_photos", "photos let in without an answer yet",
             multiprocess_mode="livesum",
-            registry=here,
+        )  # fmt: skip
+        self.reloads = count(
+            "evenplace_index_reloads", "new indexes: opened, refused", ("outcome",)
         )
-        self.reloads = Counter(
-            "evenplace_index_reloads",
-            "new indexes: opened, refused",
-            ("outcome",),
-            registry=here,
-        )
-        self.index_photos = Gauge(
-            "evenplace_index_photos",
-            "photos of the index",
-            multiprocess_mode="livemax",
-            registry=here,
+        self.index_photos = now(
+            "evenplace_index_photos", "photos of the index", multiprocess_mode="livemax"
         )
 
     def text(self) -> bytes:

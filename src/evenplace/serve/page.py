@@ -6,13 +6,14 @@ import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from jinja2 import Environment
 
 from evenplace.report.page import asset as report_asset
 from evenplace.serve.guard import COOKIE, same, session_cookie, wrong_token
 from evenplace.serve.problems import Problem
-from evenplace.serve.reference import reference_page
 from evenplace.serve.settings import Limits
 from evenplace.serve.uploads import read_body
 
@@ -24,20 +25,11 @@ KINDS = {
     ".svg": "image/svg+xml",
     ".html": "text/html; charset=utf-8",
 }
-OURS = (
-    "app.css",
-    "app.js",
-    "answer.js",
-    "ask.js",
-    "browse.js",
-    "cells.js",
-    "dom.js",
-    "many.js",
-    "map.js",
-    "matches.js",
-    "service.js",
-    "icon.svg",
-)
+SCRIPTS = ("app", "answer", "ask", "browse", "cells", "dom", "many", "map", "matches", "service")
+FILES = (
+    *(f"{name}.js" for name in SCRIPTS), "app.css", "icon.svg",
+    "page.css", "leaflet.css", "leaflet.js",
+)  # fmt: skip
 
 
 @router.get("/")
@@ -53,14 +45,36 @@ def icon() -> Response:
 @router.get("/assets/{name}")
 def asset(name: str) -> Response:
     """A file of the page.  Names are looked up in a list, never on disk."""
-    if name not in (*OURS, "page.css", "leaflet.css", "leaflet.js"):
+    if name not in FILES:
         raise Problem("not-found", "the page has no such file", "open / instead")
     return _file(name)
 
 
 @router.get("/docs")
 def docs(request: Request) -> Response:
-    return Response(reference_page(request.app.openapi()), media_type=KINDS[".html"])
+    """The API's documentation as a page without scripts, from its OpenAPI description."""
+    template = Environment(autoescape=True).from_string(_text("reference.html"))
+    page = template.render(
+        api=request.app.openapi(),
+        allowed=_allowed,
+        pretty=lambda value: json.dumps(value, indent=1),
+    )
+    return Response(page, media_type=KINDS[".html"])
+
+
+def _allowed(parameter: dict[str, Any]) -> str:
+    """What a parameter may be, in words."""
+    schema = parameter["schema"]
+    choices: list[Any] = next(
+        (one["enum"] for one in [schema, *schema.get("anyOf", [])] if "enum" in one), []
+    )
+    parts = [
+        ", ".join(map(str, choices)) if choices else schema.get("type", ""),
+        f"{schema['minimum']} to {schema['maximum']:,}" if "maximum" in schema else "",
+        f"{schema['default']} if left out" if "default" in schema else "",
+        parameter.get("description", ""),
+    ]
+    return "; ".join(part for part in parts if part)
 
 
 @router.post("/session")
@@ -96,11 +110,8 @@ async def _given_token(request: Request) -> str:
 
 
 def _file(name: str) -> Response:
-    return Response(
-        _text(name),
-        media_type=KINDS[Path(name).suffix],
-        headers={"cache-control": "no-cache"},
-    )
+    kind = KINDS[Path(name).suffix]
+    return Response(_text(name), media_type=kind, headers={"cache-control": "no-cache"})
 
 
 @cache

@@ -1,8 +1,10 @@
 """The API: questions, photos, places, and how the service is doing."""
 
 import asyncio
+import json
 import re
 import time
+from importlib import resources
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -10,9 +12,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 import evenplace
 from evenplace.errors import PhotoError
 from evenplace.photos.pictures import open_picture
-from evenplace.serve import examples, schema
+from evenplace.serve import schema
 from evenplace.serve.decode import encode_jpeg
-from evenplace.serve.problems import Problem
+from evenplace.serve.problems import Problem, refusals
 from evenplace.serve.responses import say_about, say_answer, say_place_detail, say_places
 from evenplace.serve.served_index import Snapshot
 from evenplace.serve.service import Service
@@ -21,6 +23,28 @@ from evenplace.serve.uploads import check_announced, read_uploads
 router = APIRouter()
 PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
 MOST_HITS, MOST_PLACES, MOST_PICTURES = 50, 1000, 200
+EXAMPLES: dict[str, Any] = json.loads(
+    (resources.files("evenplace.serve") / "assets" / "examples.json").read_text(encoding="utf-8")
+)
+_PHOTO = {"type": "string", "format": "binary", "description": "a JPEG, PNG or WebP"}
+_FORM = {
+    "type": "object",
+    "required": ["photo"],
+    "additionalProperties": False,
+    "properties": {"photo": {"type": "array", "items": _PHOTO, "minItems": 1, "maxItems": 16}},
+}
+UPLOAD: dict[str, Any] = {
+    "required": True,
+    "content": {"multipart/form-data": {"schema": _FORM}}
+    | {f"image/{kind}": {"schema": _PHOTO} for kind in ("jpeg", "png", "webp")},
+}
+
+
+def example(name: str, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route answers with, and the statuses it may refuse with."""
+    return refusals(*statuses) | {
+        200: {"content": {"application/json": {"example": EXAMPLES[name]}}}
+    }
 
 
 def service_of(request: Request) -> Service:
@@ -32,9 +56,8 @@ def service_of(request: Request) -> Service:
     "/locate",
     tags=["questions"],
     summary="Say where photos were taken",
-    responses=examples.problems(400, 403, 408, 413, 415, 422, 503)
-    | {200: examples.example(examples.LOCATED)},
-    openapi_extra={"requestBody": examples.UPLOAD},
+    responses=example("locate", 400, 403, 408, 413, 415, 422, 503),
+    openapi_extra={"requestBody": UPLOAD},
 )
 async def locate(
     request: Request,
@@ -94,7 +117,7 @@ async def _answer(
     tags=["database"],
     summary="A database photo",
     response_class=Response,
-    responses=examples.problems(404, 422) | {200: {"content": {"image/jpeg": {}}}},
+    responses=refusals(404, 422) | {200: {"content": {"image/jpeg": {}}}},
 )
 async def photo(
     request: Request,
@@ -109,11 +132,8 @@ async def photo(
     picture = await asyncio.get_running_loop().run_in_executor(
         service.painters, _shrunk, path, side
     )
-    return Response(
-        picture,
-        media_type="image/jpeg",
-        headers={"cache-control": "private, max-age=31536000, immutable"},
-    )
+    keep = {"cache-control": "private, max-age=31536000, immutable"}
+    return Response(picture, media_type="image/jpeg", headers=keep)
 
 
 def _path_of(service: Service, photo_id: str) -> str:
@@ -121,11 +141,7 @@ def _path_of(service: Service, photo_id: str) -> str:
     match = PHOTO_ID.fullmatch(photo_id)
     snapshot = service.library.find(match[1]) if match else None
     if match is None or snapshot is None or int(match[2]) >= len(snapshot.engine.index):
-        raise Problem(
-            "photo-unknown",
-            "no photo of the index has this id",
-            "take the id from an answer, and ask again after the index has changed",
-        )
+        raise Problem("photo-unknown", "no photo of the index has this id")
     return snapshot.path_of(int(match[2]))
 
 
@@ -133,11 +149,8 @@ def _shrunk(path: str, side: int) -> bytes:
     try:
         picture = open_picture(path)
     except PhotoError as cause:
-        raise Problem(
-            "photo-gone",
-            "the file of this photo is no longer where it was indexed",
-            "put it back, or index the database again",
-        ) from cause
+        said = "the file of this photo is no longer where it was indexed"
+        raise Problem("photo-gone", said) from cause
     picture.thumbnail((side, side))
     return encode_jpeg(picture)
 
@@ -146,7 +159,7 @@ def _shrunk(path: str, side: int) -> bytes:
     "/places",
     tags=["database"],
     summary="The cells of the map",
-    responses=examples.problems(422) | {200: examples.example(examples.PLACES)},
+    responses=example("places", 422),
 )
 def places(
     request: Request,
@@ -159,18 +172,15 @@ def places(
     snapshot = service_of(request).library.current
     found = snapshot.ranked(tier)
     chosen = (found if order == "busiest" else found[::-1])[offset : offset + limit]
-    return schema.PlaceList(
-        index=snapshot.version,
-        total=len(found),
-        places=say_places(snapshot, chosen),
-    )
+    shown = say_places(snapshot, chosen)
+    return schema.PlaceList(index=snapshot.version, total=len(found), places=shown)
 
 
 @router.get(
     "/places/{id}",
     tags=["database"],
     summary="One cell and its photos",
-    responses=examples.problems(404, 422) | {200: examples.example(examples.PLACE)},
+    responses=example("place", 404, 422),
 )
 def place(
     request: Request,
@@ -181,11 +191,8 @@ def place(
     """Its outline, its tier, how often it was photographed, and the photos."""
     snapshot = service_of(request).library.current
     if number >= len(snapshot.sizes):
-        raise Problem(
-            "place-unknown",
-            f"there is no place {number}; there are {len(snapshot.sizes)}",
-            "take a number from /places",
-        )
+        said = f"there is no place {number}; there are {len(snapshot.sizes)}"
+        raise Problem("place-unknown", said)
     return say_place_detail(snapshot, number, offset, limit)
 
 
@@ -203,27 +210,20 @@ def cells(request: Request) -> dict[str, Any]:
 
 @router.get("/health", tags=["service"], summary="Is the process alive?")
 def health(request: Request) -> schema.Health:
-    service = service_of(request)
-    return schema.Health(
-        version=evenplace.__version__, uptime_s=round(time.monotonic() - service.began, 1)
-    )
+    uptime = time.monotonic() - service_of(request).began
+    return schema.Health(version=evenplace.__version__, uptime_s=round(uptime, 1))
 
 
 @router.get(
     "/ready",
     tags=["service"],
     summary="Will questions be answered?",
-    responses=examples.problems(503),
+    responses=refusals(503),
 )
 def ready(request: Request) -> schema.Ready:
     service = service_of(request)
     if service.stopping or not service.batcher.alive:
-        raise Problem(
-            "not-ready",
-            "the service is starting or stopping",
-            "ask another one, or wait a second",
-            retry_after=1,
-        )
+        raise Problem("not-ready", "the service is starting or stopping", retry_after=1)
     snapshot = service.library.current
     return schema.Ready(
         index=snapshot.version,
@@ -241,6 +241,5 @@ def ready(request: Request) -> schema.Ready:
     responses={200: {"content": {"text/plain": {}}}},
 )
 def metrics(request: Request) -> Response:
-    return Response(
-        service_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
-    )
+    kind = "text/plain; version=0.0.4; charset=utf-8"
+    return Response(service_of(request).metrics.text(), media_type=kind)

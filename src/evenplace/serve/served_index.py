@@ -1,9 +1,18 @@
-"""One index as the service sees it: an engine, a name for it, and what the page asks of it.
+"""The index being served, and its replacement by a newer one while questions are answered.
+
+A question keeps the snapshot it was let in with, so a reload fails none.  The snapshot before
+the last is kept for the photos that pages already show.
 
 N photos · C places · V corners
 """
 
+import asyncio
 import base64
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.retrieval import Search
 from evenplace.retrieval.answer_json import degrees
+from evenplace.run.run import Run
 from evenplace.serve.schema import Tier
 
+log = logging.getLogger("evenplace.serve")
+Mark = tuple[int, int, int]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _TIERS: tuple[Tier, ...] = ("head", "middle", "tail")
@@ -33,10 +46,6 @@ class Snapshot:
     def sizes(self) -> Ints:
         """Database photos of each place: (C,)."""
         return np.asarray(self.engine.index.sizes)
-
-    @cached_property
-    def headings(self) -> NDArray[np.float32]:
-        return self.engine.index.photos.heading
 
     @cached_property
     def outlines(self) -> Floats:
@@ -89,6 +98,120 @@ class Snapshot:
             shown = shown & (self.engine.index.places.tiers == _TIERS.index(tier))
         places = np.flatnonzero(shown)
         return places[np.argsort(-self.sizes[places], kind="stable")]
+
+
+class Library:
+    """Holds the snapshot that questions are answered from."""
+
+    def __init__(
+        self,
+        run: Path,
+        *,
+        photos: Path | None = None,
+        asked: dict[str, Any] | None = None,
+        how: dict[str, Any] | None = None,
+        on_reload: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
+        self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
+        self._asked, self._how = asked or {}, how or {}
+        self._lock = threading.Lock()
+        self._mark = self._look()
+        self.current = self._open()
+        self._previous: Snapshot | None = None
+        self.problem = ""  # why the newest index on disk could not be opened
+
+    def find(self, version: str) -> Snapshot | None:
+        """The snapshot of that name, if it is the current one or the one before."""
+        for snapshot in (self.current, self._previous):
+            if snapshot is not None and snapshot.version == version:
+                return snapshot
+        return None
+
+    def refresh(self) -> bool:
+        """Open the index on disk if it is another one; keep the current one if it is broken."""
+        with self._lock:
+            mark = self._look()
+            if mark is None or mark == self._mark:
+                return False
+            try:
+                fresh = self._open()
+            except (EvenPlaceError, OSError, ValueError) as error:
+                self._failed(mark, error)
+                return False
+            self._mark, self.problem = mark, ""
+            self._previous, self.current = self.current, fresh
+        self._on_reload("opened")
+        log.info("answering from index %s, %d photos", fresh.version, len(fresh.engine.index))
+        return True
+
+    async def watch(self, seconds: float) -> None:
+        """Look for a new index for as long as the service runs."""
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await asyncio.to_thread(self.refresh)
+            except Exception:
+                log.exception("looking for a new index failed; still answering from the old one")
+
+    def _failed(self, mark: Mark, error: Exception) -> None:
+        # An index being replaced is broken for a moment; say so only if it stays that way.
+        if self.problem == str(error):
+            self._mark = mark
+            self._on_reload("refused")
+            log.error("the new index cannot be opened: %s; answering from the old one", error)
+        self.problem = str(error)
+
+    def _open(self) -> Snapshot:
+        """Open on a thread that ends then, and its OpenMP threads with it.
+
+        Each thread that has run torch keeps a pool of them.  When the pools of all are more than
+        the cores, OpenMP sleeps where it would spin, and describing a photo takes longer.
+        """
+        with ThreadPoolExecutor(1) as loader:
+            return loader.submit(self._load).result()
+
+    def _load(self) -> Snapshot:
+        version = self._version()
+        engine = Run.open(self._run, **self._how).search(**self._asked)
+        if engine.describer is None:
+            raise RunError(
+                f"{self._run} was made of descriptors and has no network for photos, which a "
+                "service needs; index the database with one: evenplace index RUN --method NAME"
+            )
+        if self._version() != version:
+            raise IndexFileError(
+                f"{self._run / 'index'} changed while it was opened; wait a moment"
+            )
+        snapshot = Snapshot(engine, version, self._photos)
+        _miss_photos(snapshot)
+        return snapshot
+
+    def _version(self) -> str:
+        try:
+            return hashlib.blake2b(self._manifest.read_bytes(), digest_size=4).hexdigest()
+        except FileNotFoundError:
+            return ""  # opening will say what is missing
+
+    def _look(self) -> Mark | None:
+        try:
+            found = self._manifest.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    @property
+    def _manifest(self) -> Path:
+        return self._run / "index" / "manifest.json"
+
+
+def _miss_photos(snapshot: Snapshot) -> None:
+    """Say at once that the page will be without pictures, rather than picture by picture."""
+    if len(snapshot.engine.index) and not Path(snapshot.path_of(0)).is_file():
+        log.warning(
+            "%s is not there, so pages show no photos; start where the database was indexed, "
+            "or name the folder its paths start from: --photos FOLDER",
+            snapshot.path_of(0),
+        )
 
 
 def _pack(values: NDArray[Any], dtype: str) -> str:

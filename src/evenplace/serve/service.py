@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 
 from evenplace.errors import SettingError
 from evenplace.retrieval import Answer
-from evenplace.serve.admission import WaitingRoom
 from evenplace.serve.batches import Batcher
-from evenplace.serve.bodies import Bodies
 from evenplace.serve.metrics import Metrics
 from evenplace.serve.problems import Problem
-from evenplace.serve.reloading import Library
+from evenplace.serve.queue import WaitingRoom
+from evenplace.serve.served_index import Library
 from evenplace.serve.settings import Settings
+from evenplace.serve.uploads import Bodies
 
 
 class Service:

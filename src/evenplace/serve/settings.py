@@ -27,7 +27,7 @@ class Limits:
     request_bytes: int = 64 << 20
     decode_bytes: int = 224 << 20  # of memory to decode one photo
     waiting: int = 128  # photos that were let in and have no answer yet
-    heavy: int = 16  # of them, pictures that take long to decode (`lanes.HEAVY`)
+    heavy: int = 16  # of them, pictures that take long to decode (`queue.HEAVY`)
     patience: float = 10.0  # seconds after which an answer is of no use any more
     bodies: int = 256  # requests whose body is still arriving
     address_bodies: int = 64  # of them, from one address

@@ -98,7 +98,7 @@ def claim_foreign(run: Path, recipe: Recipe, places: Places) -> None:
 
 def _write_recipe(run: Path, recipe: Recipe, places: Places) -> None:
     """Say in a run folder what it is a run of."""
-    with whole_file(run / "recipe.toml", RunError, lasting=True) as draft:
+    with whole_file(run / "recipe.toml", RunError) as draft:
         draft.write_text(recipe.to_toml(), encoding="utf-8")
     places.write(run / "places.parquet")
 
