@@ -3,7 +3,9 @@
 import json
 import shutil
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +131,38 @@ def test_an_update_of_one_index_alone_is_noticed(run: Path) -> None:
     remove_photos(run / "index", open_index(run / "index").paths(np.array([0])))
     with pytest.raises(IndexFileError, match=r"\(40 photos\).*\(39\).*both networks"):
         Run(run).search()
+
+
+def test_an_update_stopped_between_the_indexes_goes_on_when_typed_again(
+    run: Path, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index that ranks is written first; a kill there leaves the other as it was."""
+    photos = [str(path) for path in sorted((town / "queries").iterdir())]
+    add = ("index", "add", run, "--database", town / "queries")
+    for words, many in ((add, 50), (("index", "remove", run, *photos), 40)):
+        with monkeypatch.context() as killed:
+            for name in (
+                "evenplace.run.indexing.add_photos",
+                "evenplace.retrieval.update.remove_photos",
+            ):
+                killed.setattr(name, _stop_at_index(name))
+            say(*words, code=130)
+        with pytest.raises(IndexFileError, match="type the command that was stopped again"):
+            Run(run).search()
+        say(*words)
+        assert len(Run(run).search().index) == many
+
+
+def _stop_at_index(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    update = getattr(import_module(module), function)
+
+    def stop(folder: Path, *given: Any, **named: Any) -> Any:
+        if folder.name == "index":
+            raise KeyboardInterrupt
+        return update(folder, *given, **named)
+
+    return stop
 
 
 def test_a_photo_that_cannot_be_read_is_in_neither_index(run: Path, tmp_path: Path) -> None:

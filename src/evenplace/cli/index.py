@@ -92,7 +92,7 @@ def build(
     if keep:
         parse_codec(keep)  # an unknown one is refused now rather than after hours
     photos = _read(database, which, protocol, allow_partial, given=bool(descriptors))
-    again = "begins again" if descriptors or method else "goes on"
+    again = "begins again" if descriptors else "goes on"
     laid: dict[str, Any] = {"keep": keep or size, "verify": verify or 0}
     with stoppable(lambda: f"{STOPPED} {again}"), bars() as announce:
         if descriptors:

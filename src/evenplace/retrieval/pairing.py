@@ -35,7 +35,8 @@ def check_same_photos(index: Index, ranking: Index) -> None:
     if _rows(index) != _rows(ranking):
         raise IndexFileError(
             f"{ranking.folder} ({len(ranking)} photos) does not hold the photos of {index.folder} "
-            f"({len(index)}) in the same order; index the database again with both networks"
+            f"({len(index)}) in the same order; type the command that was stopped again, or index "
+            "the database again with both networks"
         )
 
 

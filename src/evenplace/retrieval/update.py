@@ -103,6 +103,15 @@ def find_photos(index: Index, paths: list[str]) -> Rows:
     return rows
 
 
+def half_done(folders: Iterable[Path], paths: list[str]) -> bool:
+    """Whether a command that was stopped has changed one of two indexes, and is typed again.
+
+    One of them holds all of these photos then, and the other none.
+    """
+    one, other = (find_photos(open_index(folder), paths) >= 0 for folder in folders)
+    return bool((one.all() and not other.any()) or (other.all() and not one.any()))
+
+
 def _known(index: Index, paths: list[str]) -> Rows:
     rows = find_photos(index, paths)
     if (rows < 0).any():

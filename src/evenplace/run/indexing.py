@@ -23,7 +23,7 @@ from evenplace.retrieval.build import index_described, index_descriptors, photos
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.packed_features import KnownRows, pack_photos
 from evenplace.retrieval.rerank import spectra_for
-from evenplace.retrieval.update import add_photos, replace_photos
+from evenplace.retrieval.update import add_photos, half_done, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.points import cached_points
 from evenplace.run.run_folder import NO_NETWORK, RunFolder
@@ -209,7 +209,7 @@ def add_to_indexes(
     described = describer.describe(photos.paths, progress=progress)
     update, readable = replace_photos if anew else add_photos, photos[described.rows]
     own, *other = described.split()
-    if other:
+    if other and not half_done(run.indexes, readable.paths):
         update(run / "ranking", other[0], readable, model=describer.fingerprints[1])
     seen = _same_points(open_index(run / "index"), readable)
     grown = update(run / "index", own, readable, model=describer.fingerprints[0], extra=seen)

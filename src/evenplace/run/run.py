@@ -217,9 +217,12 @@ class Run:
 
     def remove(self, paths: Sequence[str]) -> Index:
         """Take photos out of the index while others read it."""
-        from evenplace.retrieval.update import remove_photos
+        from evenplace.retrieval.update import half_done, remove_photos
 
-        return [remove_photos(folder, paths) for folder in self.files.indexes][-1]
+        *second, first = self.files.indexes
+        if second and not half_done([*second, first], list(paths)):
+            remove_photos(second[0], paths)
+        return remove_photos(first, paths)
 
     def verify(self) -> dict[Path, Manifest]:
         """Read what was learned and every file of the indexes, and compare with the checksums."""
