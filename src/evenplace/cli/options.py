@@ -43,7 +43,7 @@ Box = Annotated[str | None, typer.Option("--bbox", help="keep west,south,east,no
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
     """Take every argument that is a dataclass as options, one for each of its fields."""
     signature = inspect.signature(verb, eval_str=True)
-    groups: dict[str, type[Any]] = {
+    groups: dict[str, Any] = {
         name: one.annotation
         for name, one in signature.parameters.items()
         if is_dataclass(one.annotation)
