@@ -33,8 +33,8 @@ from evenplace.training.distributed import Ranks
 from evenplace.training.fit import Session
 from evenplace.training.objective import Scene
 from evenplace.training.partition import cut_places
-from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.variants import with_loss
 
 RESULTS = Path(__file__).parent / "results" / "train.md"
 

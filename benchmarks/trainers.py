@@ -30,8 +30,8 @@ from evenplace.photos.nearby import find_nearby
 from evenplace.places import Grid
 from evenplace.run.run import Run
 from evenplace.training.cache import ViewSettings, cache_trunk
-from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe, recipe_names
+from evenplace.training.variants import with_loss
 
 RESULTS = Path(__file__).parent / "results" / "trainers.md"
 LEFT_OUT = (

@@ -5,10 +5,10 @@ import numpy as np
 from evenplace.photos import Photos, join_photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.batches import city_batches
-from evenplace.training.dev import corner
-from evenplace.training.mining import mine_triplets
 from evenplace.training.partition import cut_places
 from evenplace.training.recipe import MiningSpec, PlacesSpec, read_recipe
+from evenplace.training.triplets import mine_triplets
+from evenplace.training.variants import corner
 from tests.standins import Standins
 
 

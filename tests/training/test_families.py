@@ -16,13 +16,12 @@ from evenplace.losses import multi_similarity
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.levels import LevelClassifiers
 from evenplace.photos import Photos
+from evenplace.training.batches import Step
 from evenplace.training.compare import CliqueObjective
-from evenplace.training.dev import corner, rehearsal
 from evenplace.training.loop import Trained, train
 from evenplace.training.partition import cut_places
-from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import Recipe, read_recipe, recipe_names
-from evenplace.training.steps import Step
+from evenplace.training.variants import corner, rehearsal, with_loss
 from tests.training.town import draw_town, quick_run, small_network
 
 PAIRS = ["loss.name=multi-similarity", "sampler=place", "photos_per_place=3", "batch=24"]

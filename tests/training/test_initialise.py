@@ -9,7 +9,7 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.networks.aggregators import NetVLAD
 from evenplace.networks.build import build_model
-from evenplace.training.initialise import fit_aggregator
+from evenplace.training.start import fit_aggregator
 from tests.networks.known_weights import known_photos
 
 

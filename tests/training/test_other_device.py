@@ -17,11 +17,11 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
-from evenplace.training.dev import corner, rehearsal
-from evenplace.training.initialise import fit_aggregator
 from evenplace.training.loop import train
 from evenplace.training.partition import cut_places
 from evenplace.training.recipe import read_recipe
+from evenplace.training.start import fit_aggregator
+from evenplace.training.variants import corner, rehearsal
 from tests.other_device import DEVICE, Elsewhere, other_device
 from tests.training.town import draw_town, quick_run, small_network
 

@@ -14,17 +14,15 @@ from evenplace.describe.devices import choose_device, choose_precision, loss_sca
 from evenplace.errors import SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.augment import Augmentation, augmented
-from evenplace.training.average import Average
-from evenplace.training.batches import epoch_bunches
+from evenplace.training.batch_pictures import cut_regions
+from evenplace.training.batches import Step, epoch_bunches
 from evenplace.training.cache import ViewSettings
-from evenplace.training.cliques import clique_batch, cut_cliques, place_centres, similar_places
-from evenplace.training.dev import corner
-from evenplace.training.mining import Mined, mine_triplets
+from evenplace.training.compare import clique_batch, cut_cliques, place_centres, similar_places
 from evenplace.training.randaugment import _OPERATIONS, rand_augment
-from evenplace.training.regions import cut_regions
-from evenplace.training.schedule import rate, warm_up
+from evenplace.training.schedule import Average, rate, warm_up
 from evenplace.training.specs import MiningSpec, TrainingSpec
-from evenplace.training.steps import Step
+from evenplace.training.triplets import Mined, mine_triplets
+from evenplace.training.variants import corner
 from tests.drawn import photos_at, unit
 
 

@@ -40,10 +40,9 @@ def train(
 ) -> None:
     """Train a model on photos and leave a run folder; torchrun starts it on several devices."""
     from evenplace.run.run import Run
-    from evenplace.training.dev import corner, rehearsal
     from evenplace.training.distributed import leave_ranks, rank_of_process
-    from evenplace.training.plug_in import with_loss
     from evenplace.training.recipe import find_recipe
+    from evenplace.training.variants import corner, rehearsal, with_loss
 
     recipe = find_recipe(method, preset)
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])

@@ -1,7 +1,7 @@
 """Which parts a network is made of, as a recipe writes it."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from evenplace.errors import SettingError
 from evenplace.photos.pictures import Size
@@ -18,12 +18,12 @@ class NetworkSpec:
     """
 
     backbone: str = "efficientnet-lite0"
-    dim: int = 512
-    cut: int | None = None
-    image_size: Size | None = None
-    power: float = 3.0
+    dim: Annotated[int, (1, 2**17)] = 512  # AnyLoc's giant has 49,152
+    cut: Annotated[int | None, (0, 100)] = None
+    image_size: Annotated[Size | None, (8, 4096)] = None
+    power: Annotated[float, (0.01, 1000)] = 3.0
     aggregator: str = "gem"
-    layer: int | None = None
+    layer: Annotated[int | None, (0, 100)] = None
     facet: str = "token"
     projection: bool = True
 

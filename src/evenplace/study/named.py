@@ -14,8 +14,8 @@ from evenplace.study.elsewhere import elsewhere, second_look
 from evenplace.study.pipelines import pipelines
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import abstention, beyond, choices, fine_tuning, rewards, tail
-from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import find_recipe, recipe_names
+from evenplace.training.variants import with_loss
 
 PAPER, OURS = "dapr-m-paper-small", "dapr-m"
 BETAS = (0.0, 0.01, 0.03, 0.05, 0.07, 0.09, 0.25, 1.0)

@@ -2,8 +2,8 @@
 
 from evenplace.study import paper
 from evenplace.study.spec import Study, System
-from evenplace.training.plug_in import with_loss
 from evenplace.training.recipe import find_recipe
+from evenplace.training.variants import with_loss
 
 
 def pipelines() -> Study:

@@ -10,19 +10,41 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.describe.decoding import load_chunks
 from evenplace.describe.devices import carry, lower_precision
+from evenplace.networks.features import Features
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import Size
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
+from evenplace.training.batches import Step
 from evenplace.training.cache import TrunkCache
 from evenplace.training.distributed import Ranks, gather_mask
-from evenplace.training.regions import describe_regions
-from evenplace.training.steps import Step
+
+REGIONS = 9
+
+
+def describe_regions(network: PlaceNetwork, maps: Tensor) -> Tensor:
+    """Unit descriptors of the whole map, its four halves and its four quarters.  -> (B, R, D)."""
+    whole = network.backbone.features(maps, network.aggregator.prompts()).maps
+    pooled = [network.aggregator(Features(part)) for part in cut_regions(whole)]
+    return torch.stack([F.normalize(network.projection(one), dim=1) for one in pooled], dim=1)
+
+
+def cut_regions(maps: Tensor) -> list[Tensor]:
+    """The whole first; a map with an odd side gives its middle row to both halves."""
+    height, width = maps.shape[2:]
+    top, bottom = slice(0, (height + 1) // 2), slice(height // 2, height)
+    left, right = slice(0, (width + 1) // 2), slice(width // 2, width)
+    every = slice(None)
+    cuts = [(every, every), (top, every), (bottom, every), (every, left), (every, right)]
+    cuts += [(row, column) for row in (top, bottom) for column in (left, right)]
+    return [maps[:, :, row, column] for row, column in cuts]
+
 
 Ints = NDArray[np.int64]
 _CHUNK = 64

@@ -21,13 +21,11 @@ from evenplace.describe.devices import carry, loss_scaler, lower_precision, weig
 from evenplace.errors import PlaceError
 from evenplace.networks.network import PlaceNetwork
 from evenplace.networks.tensorfiles import read_tensors, save_tensors
-from evenplace.training.average import Average
-from evenplace.training.log import RunLog
+from evenplace.training.batch_pictures import describe_regions
+from evenplace.training.batches import Step
 from evenplace.training.objective import Scene, build_objective
-from evenplace.training.progress import State, load_progress, save_progress
-from evenplace.training.regions import describe_regions
-from evenplace.training.schedule import build_optimiser, rate, set_rates
-from evenplace.training.steps import Step
+from evenplace.training.progress import RunLog, State, load_progress, save_progress
+from evenplace.training.schedule import Average, build_optimiser, rate, set_rates
 from evenplace.training.validation import HeldOut, Recall
 
 _BEST = "best.safetensors"

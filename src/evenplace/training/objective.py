@@ -2,7 +2,7 @@
 
     classify.py  cosines to places: groups in turn, two views, several levels
     compare.py   photos with photos: P places x K photos, cliques of similar places
-    mined.py     triplets whose negatives are looked for, and SFRS's generations
+    triplets.py    triplets whose negatives are looked for, and SFRS's generations
 
 B batch · D descriptor · C places
 """
@@ -22,9 +22,9 @@ from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.training.batch_pictures import PhotoSource
+from evenplace.training.batches import Step
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
-from evenplace.training.steps import Step
 
 Ints = NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def build_objective(scene: Scene) -> Objective:
     from evenplace.losses import loss_takes
     from evenplace.training.classify import LevelObjective, SoftmaxObjective, focal_objective
     from evenplace.training.compare import CliqueObjective, PairObjective
-    from evenplace.training.mined import GenerationObjective, TripletObjective
+    from evenplace.training.triplets import GenerationObjective, TripletObjective
 
     recipe = scene.recipe
     if loss_takes(recipe.loss.name) == "cosines":

@@ -5,6 +5,7 @@ classifiers in a file of its own, named after the moment, and rank 0 writes last
 names is there.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenplace.errors import RunError
+from evenplace.errors import RunError, SettingError
 from evenplace.networks.tensorfiles import read_tensors, save_tensors
 from evenplace.photos.files import whole_file
 from evenplace.places.table import Places
-from evenplace.training.average import Average
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
+from evenplace.training.schedule import Average
 
 _NAME = "progress.safetensors"
 _OURS = ("recipe.toml", "places.parquet", "log.jsonl", "model.safetensors", "index")
@@ -204,3 +205,48 @@ def _optimiser_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]
         index, _, key = name.partition(".")
         state.setdefault(int(index), {})[key] = tensor
     return state
+
+
+class RunLog:
+    """Appends lines; lines of epochs that are about to be trained again are taken back."""
+
+    def __init__(self, run: Path, first_epoch: int, tensorboard: bool) -> None:
+        self.path = run / "log.jsonl"
+        run.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in self._lines() if line["epoch"] < first_epoch]
+        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        self.writer = _summary_writer(run / "tensorboard") if tensorboard else None
+
+    def write(self, line: dict[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        if self.writer is not None:
+            for name, value in line.items():
+                if isinstance(value, (int, float)) and name != "epoch":
+                    self.writer.add_scalar(name, value, line["epoch"])
+            self.writer.flush()
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        found = []
+        for line in self.path.read_text().splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:  # half a line, written when the run was killed
+                continue
+        return found
+
+
+def _summary_writer(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise SettingError(
+            "tensorboard=true needs the package tensorboard; pip install tensorboard, or leave it"
+        ) from None
+    return SummaryWriter(str(folder))

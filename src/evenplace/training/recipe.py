@@ -21,7 +21,6 @@ from evenplace.errors import SettingError, unknown_name
 from evenplace.losses import loss_takes
 from evenplace.networks.methods import METHODS
 from evenplace.networks.spec import NetworkSpec
-from evenplace.training.ranges import check_settings
 from evenplace.training.specs import (
     EVENING,
     SAMPLERS,
@@ -31,6 +30,7 @@ from evenplace.training.specs import (
     PlacesSpec,
     SearchSpec,
     TrainingSpec,
+    check_settings,
 )
 
 PRESETS = ("recommended", "paper")

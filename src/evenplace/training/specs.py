@@ -3,15 +3,66 @@
 A setting outside its range is refused here, where it is written, not hours later.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.networks.methods import METHODS
 from evenplace.networks.spec import as_size
 from evenplace.photos.pictures import Size
-from evenplace.training.ranges import check_finite, check_settings
+
+_MANY = 10**9
+_WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
+
+
+def check_settings(table: str, kind: type[Any], values: Mapping[str, Any]) -> None:
+    """Refuse the first value that is of another kind than `kind` has it, or out of its range."""
+    hints = get_type_hints(kind, include_extras=True)
+    for name, value in values.items():
+        hint, (low, high) = hints[name], (-math.inf, math.inf)
+        if get_origin(hint) is Annotated:  # with the least and the largest, both allowed
+            hint, (low, high) = get_args(hint)
+        if not _fits(value, hint):
+            raise SettingError(f"{table}.{name}={value!r} must be {_words(hint)}")
+        for number in value if isinstance(value, (tuple, list)) else [value]:
+            if isinstance(number, Real) and float(number) < low:
+                raise SettingError(f"{table}.{name}={number} must be at least {low}")
+            if isinstance(number, Real) and float(number) > high:
+                raise SettingError(f"{table}.{name}={number} must be at most {high}")
+
+
+def check_finite(table: str, values: Mapping[str, Any]) -> None:
+    """Refuse numbers that are none, in a table whose keys are the business of others."""
+    for name, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SettingError(f"{table}.{name}={value!r} must be a finite number")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(hint, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        inside = get_args(hint)[0]
+        return isinstance(value, (tuple, list)) and all(_fits(one, inside) for one in value)
+    if hint is float:
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        return number and math.isfinite(float(value))
+    if hint is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    if isinstance(hint, UnionType):
+        return " or ".join(_words(one) for one in get_args(hint) if one is not NoneType)
+    if get_origin(hint) is tuple:
+        return "a list, each " + _words(get_args(hint)[0])
+    return _WORDS[hint]
+
 
 EVENING = ("photo", "place", "sqrt")  # how often a place is met
 MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
@@ -34,15 +85,15 @@ class PlacesSpec:
     for CosPlace, `tolerance` (degrees) for EigenPlaces' views.  groups_in_use: 0 is all of them.
     """
 
-    cell: float = 20.0
-    min_photos: int = 1
-    groups: int = 1
+    cell: Annotated[float, (0.01, 10**6)] = 20.0
+    min_photos: Annotated[int, (1, _MANY)] = 1
+    groups: Annotated[int, (1, 1000)] = 1
     rule: str = "grid"
-    max_photos: int = 320
-    heading_bins: int = 1
-    heading_groups: int = 1
-    groups_in_use: int = 0
-    tolerance: float = 45.0
+    max_photos: Annotated[int, (1, _MANY)] = 320
+    heading_bins: Annotated[int, (1, 360)] = 1
+    heading_groups: Annotated[int, (1, 360)] = 1
+    groups_in_use: Annotated[int, (0, 10**6)] = 0
+    tolerance: Annotated[float, (0, 180)] = 45.0
     column: str = "place"
 
     def __post_init__(self) -> None:
@@ -77,42 +128,42 @@ class TrainingSpec:
     aggregator keeps the clusters it started with, so that its output is computed once a photo.
     """
 
-    epochs: int = 10
-    batch: int = 64
-    lr: float = 1e-4
-    lr_classifier: float = 1e-2
-    weight_decay: float = 0.0
+    epochs: Annotated[int, (0, 10**6)] = 10
+    batch: Annotated[int, (1, 10**6)] = 64
+    lr: Annotated[float, (0, 100)] = 1e-4
+    lr_classifier: Annotated[float, (0, 100)] = 1e-2
+    weight_decay: Annotated[float, (0, 100)] = 0.0
     sampler: str = "photo"
-    views: int = 2
+    views: Annotated[int, (1, 1000)] = 2
     cached: bool = True
     augment: bool = True
     flip: bool = False
     start: str = "principal"
-    seed: int = 0
-    steps: int = 0
-    photos_per_place: int = 4
+    seed: Annotated[int, (0, 2**32 - 1)] = 0
+    steps: Annotated[int, (0, _MANY)] = 0
+    photos_per_place: Annotated[int, (2, 10**4)] = 4
     within_city: bool = False
-    crop: float = 0.5
-    jitter: float = 0.4
-    hue: float = 0.0
-    randaugment: int = 0
+    crop: Annotated[float, (0, 1)] = 0.5
+    jitter: Annotated[float, (0, 1)] = 0.4
+    hue: Annotated[float, (0, 0.5)] = 0.0
+    randaugment: Annotated[int, (0, 100)] = 0
     optimiser: str = "adamw"
-    momentum: float = 0.9
+    momentum: Annotated[float, (0, 1)] = 0.9
     schedule: str = "cosine"
-    warmup: float = 0.5
-    final: float = 0.0
-    factor: float = 0.1
-    milestones: tuple[float, ...] = ()
-    patience: int = 10
-    accumulate: int = 1
-    average: float = 0.0
+    warmup: Annotated[float, (0, 10**6)] = 0.5
+    final: Annotated[float, (0, 1)] = 0.0
+    factor: Annotated[float, (0, 1)] = 0.1
+    milestones: Annotated[tuple[float, ...], (0, 10**6)] = ()
+    patience: Annotated[int, (1, 10**6)] = 10
+    accumulate: Annotated[int, (1, 10**6)] = 1
+    average: Annotated[float, (0, 1)] = 0.0
     precision: str = "auto"
-    validation: float = 0.0
+    validation: Annotated[float, (0, 0.9)] = 0.0
     refit: bool = True
-    checkpoint: float = 300.0
+    checkpoint: Annotated[float, (0, _MANY)] = 300.0
     tensorboard: bool = False
-    train_size: Size | None = None
-    min_lr: float = 0.0
+    train_size: Annotated[Size | None, (8, 4096)] = None
+    min_lr: Annotated[float, (0, 100)] = 0.0
     projection_only: bool = False
 
     def __post_init__(self) -> None:
@@ -148,18 +199,18 @@ class MiningSpec:
     photos of a place lie within `reach` metres of each other.
     """
 
-    queries: int = 5000
-    negatives: int = 10
-    positive: float = 10.0
-    negative: float = 25.0
-    pool: int = 0
-    refresh: int = 1000
-    generations: int = 4
-    positives: int = 4
-    temperatures: tuple[float, ...] = (0.07, 0.07, 0.06, 0.05)
-    soft_weight: float = 0.5
-    alike: int = 15
-    reach: float = 25.0
+    queries: Annotated[int, (1, _MANY)] = 5000
+    negatives: Annotated[int, (1, 10**4)] = 10
+    positive: Annotated[float, (0, 10**6)] = 10.0
+    negative: Annotated[float, (0, 10**6)] = 25.0
+    pool: Annotated[int, (0, _MANY)] = 0
+    refresh: Annotated[int, (1, _MANY)] = 1000
+    generations: Annotated[int, (1, 1000)] = 4
+    positives: Annotated[int, (1, 10**4)] = 4
+    temperatures: Annotated[tuple[float, ...], (1e-6, 1000)] = (0.07, 0.07, 0.06, 0.05)
+    soft_weight: Annotated[float, (0, 1000)] = 0.5
+    alike: Annotated[int, (1, 10**6)] = 15
+    reach: Annotated[float, (0, 10**6)] = 25.0
 
     def __post_init__(self) -> None:
         check_settings("mining", MiningSpec, vars(self))
@@ -186,14 +237,14 @@ class SearchSpec:
     favour: what the learned weights serve: queries as they come, or every place alike.
     """
 
-    shortlist: int = 20
+    shortlist: Annotated[int, (1, _MANY)] = 20
     rerank: str = "l2"
     confidence: str = "mass"
     exact: bool = False
-    folds: int = 0
+    folds: Annotated[int, (0, 1000)] = 0
     describer: str | None = None
     prototypes: str = "cosine"
-    verify: int = 0
+    verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
     favour: str = "queries"
 
