@@ -12,7 +12,7 @@ from unittest import mock
 import torch
 from torch import nn
 
-from evenplace.networks.timm_bridge import import_timm
+from evenplace.networks.convolutional import import_timm
 
 
 @contextlib.contextmanager

@@ -35,9 +35,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from evenplace.describe.describer import Describer
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
+from evenplace.networks.convolutional import import_timm
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.spec import NetworkSpec
-from evenplace.networks.timm_bridge import import_timm
 
 RESULTS = Path(__file__).parent / "results" / "extract.md"
 SIZES = ((1280, 960), (640, 480))
@@ -97,7 +97,7 @@ class Folded(Plain):
 
 
 def _features(maps: Tensor) -> Any:
-    from evenplace.networks.features import Features
+    from evenplace.networks.backbone import Features
 
     return Features(maps)
 

@@ -27,7 +27,7 @@ _HOMES = {
     "evenplace.describe.describer": ("Describer",),
     "evenplace.networks.backbones": ("BACKBONES",),
     "evenplace.networks.aggregators": ("AGGREGATORS",),
-    "evenplace.networks.official": ("load_official",),
+    "evenplace.networks.published": ("load_official",),
     "evenplace.describe.export": ("export_onnx",),
     "evenplace.training.recipe": ("Recipe", "read_recipe"),
     "evenplace.retrieval": ("Search", "open_index", "verify_index"),

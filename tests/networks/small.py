@@ -17,10 +17,9 @@ from evenplace.networks.aggregators import (
     MixVPR,
     NetVLAD,
 )
-from evenplace.networks.backbone import BackboneSpec
+from evenplace.networks.backbone import BackboneSpec, Features
 from evenplace.networks.backbones import BACKBONES
 from evenplace.networks.dinov2 import Transformer
-from evenplace.networks.features import Features
 
 CHANNELS, SIDE = 32, 12
 

@@ -9,10 +9,9 @@ from torch import Tensor
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators import AGGREGATORS, SALAD, VLAD, GeM, ImAge, NetVLAD, Request
 from evenplace.networks.aggregators.gem import generalised_mean
-from evenplace.networks.aggregators.kmeans import kmeans, sharpness
-from evenplace.networks.aggregators.netvlad import soft_residuals
 from evenplace.networks.aggregators.salad import transport
-from evenplace.networks.features import Features
+from evenplace.networks.aggregators.vlad import kmeans, sharpness, soft_residuals
+from evenplace.networks.backbone import Features
 from tests import oracle_models as oracle
 from tests.networks.small import pick, random_features, small_aggregators
 

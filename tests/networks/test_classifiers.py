@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenplace.errors import SettingError
-from evenplace.networks.classifiers import GroupClassifiers
-from evenplace.networks.levels import LevelClassifiers, combine_levels
+from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers, combine_levels
 from tests import oracle_models as oracle
 
 

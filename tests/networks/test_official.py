@@ -13,11 +13,11 @@ from torch import Tensor
 from benchmarks.matlab import save_matlab
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.build import build_model
-from evenplace.networks.keys.systems import SYSTEMS, seems_to_be
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
-from evenplace.networks.official import fill_official, load_official
-from evenplace.networks.weightfiles import read_tensors
+from evenplace.networks.published import fill_official, load_official
+from evenplace.networks.published_keys import SYSTEMS, seems_to_be
+from evenplace.networks.weightfiles import read_weights
 from tests.networks.known_weights import known_photos, known_weights, sample
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
@@ -100,14 +100,14 @@ def test_every_container_is_opened(container: str, tmp_path: Path) -> None:
     weights = {"a.weight": torch.ones(2, 3), "a.bias": torch.zeros(2)}
     path = tmp_path / "file.pth"
     torch.save(_containers(weights)[container], path)
-    found = read_tensors(path)
+    found = read_weights(path)
     assert found.keys() == weights.keys()
     assert torch.equal(found["a.weight"], weights["a.weight"])
 
 
 def test_safetensors_are_opened(tmp_path: Path) -> None:
     save_file({"a": torch.ones(2)}, tmp_path / "file.safetensors")
-    assert torch.equal(read_tensors(tmp_path / "file.safetensors")["a"], torch.ones(2))
+    assert torch.equal(read_weights(tmp_path / "file.safetensors")["a"], torch.ones(2))
 
 
 def test_matlabs_netvlad_is_opened_with_its_axes_turned(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_matlabs_netvlad_is_opened_with_its_axes_turned(tmp_path: Path) -> None:
     weights |= {"netvlad.score_proj.weight": draw(4, 5, 1), "netvlad.centers": draw(5, 4)}
     weights |= {"whiten.weight": draw(6, 20), "whiten.bias": draw(6)}
     save_matlab(weights, tmp_path / "file.mat")
-    found = read_tensors(tmp_path / "file.mat")
+    found = read_weights(tmp_path / "file.mat")
     assert torch.equal(found["backbone.28.weight"], weights["backbone.28.weight"])
     assert torch.equal(found["score"], weights["netvlad.score_proj.weight"][:, :, 0])
     assert torch.equal(found["centres"], weights["netvlad.centers"].T)
@@ -184,7 +184,7 @@ def test_a_file_that_would_run_code_is_refused(
 ) -> None:
     torch.save({"state_dict": _Trap()}, tmp_path / "trap.pth")
     with pytest.raises(WeightsError, match="could harm"):
-        read_tensors(tmp_path / "trap.pth")
+        read_weights(tmp_path / "trap.pth")
     assert "never run" not in capsys.readouterr().out
 
 
@@ -198,17 +198,17 @@ def test_a_file_that_would_run_code_is_refused(
 def test_files_without_tensors_are_refused(content: Any, sentence: str, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "file.pth")
     with pytest.raises(WeightsError, match=sentence):
-        read_tensors(tmp_path / "file.pth")
+        read_weights(tmp_path / "file.pth")
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors", ".mat"])
 def test_garbage_and_absence_are_refused(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"file{suffix}"
     with pytest.raises(WeightsError, match="does not exist"):
-        read_tensors(path)
+        read_weights(path)
     path.write_bytes(np.arange(40, dtype=np.uint8).tobytes())
     with pytest.raises(WeightsError, match="fetch it again"):
-        read_tensors(path)
+        read_weights(path)
 
 
 def test_an_unknown_system_is_refused() -> None:

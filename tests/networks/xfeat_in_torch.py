@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from evenplace.networks.weightfiles import read_tensors
+from evenplace.networks.weightfiles import read_weights
 
 _CELL = 8  # pixels a cell of the maps is wide
 
@@ -97,7 +97,7 @@ def load_xfeat(weights: Path) -> XFeatNetwork:
     network, folded = XFeatNetwork(), weights.suffix == ".onnx"
     if folded:
         _fold(network)
-    tensors = _initialisers(weights) if folded else read_tensors(weights)
+    tensors = _initialisers(weights) if folded else read_weights(weights)
     own = {key: value for key, value in tensors.items() if not key.startswith("fine_matcher")}
     counters = {key: value for key, value in network.state_dict().items() if value.ndim == 0}
     network.load_state_dict(counters | own)

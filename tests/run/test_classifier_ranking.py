@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
-from evenplace.networks.classifiers import GroupClassifiers
-from evenplace.networks.levels import LevelClassifiers
+from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos import read_photos
 from evenplace.retrieval import Index, Search

@@ -14,7 +14,7 @@ from evenplace.describe.describer import Describer
 from evenplace.errors import PhotoError, SettingError
 from evenplace.losses import multi_similarity
 from evenplace.networks.checkpoints import load_checkpoint
-from evenplace.networks.levels import LevelClassifiers
+from evenplace.networks.classifiers import LevelClassifiers
 from evenplace.photos import Photos
 from evenplace.training.batches import Step
 from evenplace.training.compare import CliqueObjective

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import zeros
 
 from evenplace.errors import EvenPlaceError, RunError
-from evenplace.networks import tensorfiles
+from evenplace.networks import checkpoints
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.photos import Photos, files
 from evenplace.photos.files import whole_file
@@ -126,9 +126,9 @@ def test_a_full_disk_while_weights_are_written_is_a_sentence(
             "Error while serializing: I/O error: No space left on device (os error 28)"
         )
 
-    monkeypatch.setattr(tensorfiles, "save_file", full)
+    monkeypatch.setattr(checkpoints, "save_file", full)
     with pytest.raises(RunError, match="disk is full; free some space"):
-        tensorfiles.save_tensors(tmp_path / "x.safetensors", {"x": zeros(1)})
+        checkpoints.save_tensors(tmp_path / "x.safetensors", {"x": zeros(1)})
     assert not list(tmp_path.iterdir())
 
 

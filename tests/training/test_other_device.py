@@ -10,7 +10,7 @@ import torch
 from evenplace.describe import torch_engine
 from evenplace.describe.decoding import load_now
 from evenplace.describe.describer import Describer
-from evenplace.networks.aggregators.kmeans import kmeans
+from evenplace.networks.aggregators.vlad import kmeans
 from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.fingerprint import fingerprint

@@ -15,10 +15,10 @@ from evenplace.networks.convolutional import (
     vgg16_stages,
 )
 from evenplace.networks.dinov2 import Transformer, dinov2_stages
-from evenplace.networks.keys.networks import network_keys
+from evenplace.networks.published_keys import network_keys
 from evenplace.networks.registry import Registry
 from evenplace.networks.releases import fetch
-from evenplace.networks.weightfiles import read_tensors
+from evenplace.networks.weightfiles import read_weights
 
 __all__ = ["BACKBONES", "Backbone", "BackboneSpec", "build_backbone"]
 
@@ -184,7 +184,7 @@ def load_pretrained(backbone: Backbone, name: str) -> None:
             f"{name} has no pretrained weights of its own; pass weights=None and load a "
             f"checkpoint, or use a backbone whose weights pip brings: {offline}"
         )
-    fill_backbone(backbone, read_tensors(path))
+    fill_backbone(backbone, read_weights(path))
 
 
 def fill_backbone(backbone: Backbone, tensors: dict[str, Tensor]) -> None:

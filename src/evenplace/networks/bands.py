@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from evenplace.errors import SettingError
-from evenplace.networks.backbone import Backbone, BackboneSpec
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Backbone, BackboneSpec, Features
 
 
 class BandedBackbone(Backbone):

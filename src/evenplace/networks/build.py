@@ -10,7 +10,7 @@ from evenplace.networks.checkpoints import is_checkpoint, load_checkpoint
 from evenplace.networks.facts import Facts
 from evenplace.networks.methods import METHODS, network_spec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.official import load_official
+from evenplace.networks.published import load_official
 from evenplace.networks.releases import Progress, Release, cosplace_release, fetch
 from evenplace.networks.spec import NetworkSpec
 

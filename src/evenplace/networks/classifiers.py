@@ -1,6 +1,6 @@
-"""One cosine classifier a group of places, and their joint scores over all places.
+"""Places' scores: one cosine classifier a group of places, or one a partition (a level).
 
-B batch · C places · D descriptor
+B batch · C places · L levels · D descriptor
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from evenplace.errors import SettingError, unknown_name
 
 
 class GroupClassifiers(nn.Module):
@@ -55,3 +57,79 @@ class GroupClassifiers(nn.Module):
         for rows, own in zip(self.members, self.prototypes, strict=True):
             mine = prototypes[rows].to(own.device)
             own.copy_(mine if raw else F.normalize(mine, dim=1))
+
+
+COMBINE = ("product", "sum")
+
+
+def combine_levels(logits: Sequence[Tensor], parents: Tensor, combine: str) -> Tensor:
+    """Score each place by the classes it lies in, one of each level.
+
+        product   Π_l p_l(parent_l(c))     HGE: coarse levels rule out, fine ones decide
+        sum       Σ_l p_l(parent_l(c))     CPlaNet: any level may vouch for a place
+
+    Scores are normalised over the places.  logits: L of (B, C_l), parents: (L, C) -> (B, C).
+    """
+    if combine not in COMBINE:
+        raise unknown_name("way to combine levels", combine, COMBINE)
+    logs = torch.stack(
+        [level.log_softmax(dim=1)[:, row] for level, row in zip(logits, parents, strict=True)]
+    )  # (L, B, C)
+    joined = logs.sum(dim=0) if combine == "product" else torch.logsumexp(logs, dim=0)
+    return joined.softmax(dim=1)
+
+
+class LevelClassifiers(nn.Module):
+    """A cosine classifier for each level, and the places' joint scores.
+
+    parents: (L, C), the class of each place at each level, counted from 0.
+    """
+
+    parents: Tensor
+
+    def __init__(
+        self, parents: Sequence[Sequence[int]] | Tensor, dim: int, combine: str = "product"
+    ) -> None:
+        super().__init__()
+        table = torch.as_tensor(parents).long()
+        if table.ndim != 2 or (table.numel() and int(table.min()) < 0):
+            raise SettingError(f"parents of shape {tuple(table.shape)} must be (levels, places)")
+        if combine not in COMBINE:
+            raise unknown_name("way to combine levels", combine, COMBINE)
+        self.combine = combine
+        self.register_buffer("parents", table)
+        self.prototypes = nn.ParameterList(
+            nn.Parameter(F.normalize(torch.randn(int(row.max()) + 1, dim), dim=1)) for row in table
+        )
+
+    def __len__(self) -> int:
+        return len(self.prototypes)
+
+    @property
+    def place_count(self) -> int:
+        return self.parents.shape[1]
+
+    def forward(self, descriptors: Tensor, level: int) -> Tensor:
+        """Cosines to the classes of one level.  descriptors: (B, D) unit -> (B, C_l)."""
+        return descriptors @ F.normalize(self.prototypes[level], dim=1).T
+
+    def scores(self, descriptors: Tensor, scale: float = 30.0) -> Tensor:
+        """Probabilities of the places.  (B, D) -> (B, C)."""
+        logits = [scale * self(descriptors, level) for level in range(len(self))]
+        return combine_levels(logits, self.parents, self.combine)
+
+    def joint(self) -> Tensor:
+        """One vector a place that ranks places as `product` does.  -> (C, D).
+
+        log Π_l p_l = Σ_l s w_l·z − Σ_l log Z_l, and the last sum is the same for every place;
+        so the sum of a place's prototypes is its prototype, and one matrix product scores all.
+        """
+        rows = zip(self.prototypes, self.parents, strict=True)
+        return torch.stack([F.normalize(own, dim=1)[row] for own, row in rows]).sum(dim=0)
+
+    @torch.no_grad()
+    def set_prototypes(self, prototypes: Tensor) -> None:
+        """Start each class where the places in it are.  prototypes: (C, D), longer counts more."""
+        for own, row in zip(self.prototypes, self.parents, strict=True):
+            sums = torch.zeros_like(own).index_add_(0, row, prototypes.to(own))
+            own.copy_(F.normalize(sums, dim=1))

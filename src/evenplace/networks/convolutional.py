@@ -1,12 +1,42 @@
 """The stages of timm's convolutional networks, in the order in which data meets them."""
 
+import importlib
+import sys
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
+import torch
 from torch import nn
 
 from evenplace.networks.backbone import BackboneSpec
-from evenplace.networks.timm_bridge import import_timm
+
+_SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_declared: list[torch.library.Library] = []  # a library's operators live as long as it does
+
+
+def import_timm() -> ModuleType:
+    """Return the timm module, beside a CPU build of torch too.
+
+    timm imports torchvision, and the registry's torchvision wheel is built for CUDA: beside a
+    CPU torch its import stops at `torchvision::nms does not exist`.  Nothing we use calls the two
+    operators it then registers fake kernels for, so declaring their signatures is enough.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        _declare_missing_operators()
+    return importlib.import_module("timm")
+
+
+def _declare_missing_operators() -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+        del sys.modules[name]  # the half-imported package would be found again
+    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+    for operator in ("nms", "qnms"):
+        library.define(operator + _SIGNATURE)  # type: ignore[no-untyped-call]
+    _declared.append(library)
+
 
 _VGG16_STAGE_STARTS = (0, 5, 10, 17, 24, 29)  # after each max-pool; 29 leaves out the last ReLU
 

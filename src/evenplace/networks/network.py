@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators import AGGREGATORS, Request
 from evenplace.networks.backbones import Backbone, build_backbone
-from evenplace.networks.classifiers import GroupClassifiers
-from evenplace.networks.levels import LevelClassifiers
+from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.pictures import height_width
 

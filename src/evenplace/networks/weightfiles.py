@@ -3,7 +3,7 @@
 .pth .pt .ckpt   torch.load with weights_only=True: a table of tensors, bare or inside
                  `state_dict` or `model_state_dict`, with or without `module.` prefixes
 .safetensors     as it is
-.mat             MATLAB's NetVLAD: see keys/netvlad.py
+.mat             MATLAB's NetVLAD: see `read_matlab`
 """
 
 import pickle
@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
 from evenplace.errors import WeightsError
-from evenplace.networks.keys.matlab import read_matlab
 
 _CONTAINERS = ("state_dict", "model_state_dict", "model")
 
 
-def read_tensors(path: Path | str) -> dict[str, Tensor]:
+def read_weights(path: Path | str) -> dict[str, Tensor]:
     """Read a weight file of any known container; refuse others in one sentence."""
     path = Path(path)
     if not path.exists():
@@ -72,3 +72,40 @@ def _load(path: Path) -> Any:
     except (SafetensorError, RuntimeError, EOFError, ValueError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise WeightsError(f"{path} is no weight file ({reason}); fetch it again") from None
+
+
+_POOLING, _WHITENING = 30, 33
+
+
+def read_matlab(path: Path) -> dict[str, Tensor]:
+    """Read the VGG16-NetVLAD struct that the NetVLAD authors published.
+
+    A MATLAB struct `net` with 34 layers: VGG16 to conv5_3 in the first 29, NetVLAD in layer 30
+    (the centres with their sign turned), whitening in layer 33.
+    """
+    try:
+        from scipy.io import loadmat
+    except ModuleNotFoundError:
+        raise WeightsError(f"{path} is a MATLAB file; pip install scipy to read it") from None
+    try:
+        layers = loadmat(path, struct_as_record=False, squeeze_me=True)["net"].layers
+    except (KeyError, ValueError, AttributeError, OSError) as error:
+        raise WeightsError(f"{path} holds no NetVLAD network ({error}); fetch it again") from None
+    tensors: dict[str, Tensor] = {}
+    for number, layer in enumerate(layers[:_POOLING]):
+        weights = getattr(layer, "weights", None)
+        if weights is not None and len(weights) == 2:
+            tensors[f"backbone.{number}.weight"] = _tensor(weights[0]).permute(3, 2, 0, 1)
+            tensors[f"backbone.{number}.bias"] = _tensor(weights[1])
+    scores, centres = layers[_POOLING].weights
+    tensors["score"] = _tensor(scores).T  # (clusters, channels)
+    tensors["centres"] = -_tensor(centres).T
+    if len(layers) > _WHITENING:
+        kernel, bias = layers[_WHITENING].weights
+        tensors["whiten.weight"] = _tensor(kernel).squeeze().T
+        tensors["whiten.bias"] = _tensor(bias).flatten()
+    return {key: value.contiguous() for key, value in tensors.items()}
+
+
+def _tensor(array: Any) -> Tensor:
+    return torch.from_numpy(np.array(array, dtype=np.float32))

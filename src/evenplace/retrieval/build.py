@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
-from evenplace.networks.classifiers import GroupClassifiers
+from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.fingerprint import fingerprint
-from evenplace.networks.levels import LevelClassifiers
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places

@@ -20,7 +20,7 @@ from evenplace.retrieval.coarse import Found, log_sum
 from evenplace.retrieval.row_products import dots
 
 if TYPE_CHECKING:
-    from evenplace.networks.levels import LevelClassifiers
+    from evenplace.networks.classifiers import LevelClassifiers
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenplace.describe.decoding import load_chunks
 from evenplace.describe.devices import carry, lower_precision
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import Size
 from evenplace.photos.table import Skipped
@@ -148,7 +148,7 @@ class PhotoSource:
         mine = rows[start:stop]
         training = self.network.training
         self.network.eval()
-        shape = (len(mine), *([9] if regions else []), self.network.dim)
+        shape = (len(mine), *([REGIONS] if regions else []), self.network.dim)
         found = np.zeros(shape, np.float32)
         with torch.no_grad(), lower_precision(self.network.device, self.precision):
             for at, maps in self._plain(mine):

@@ -1,6 +1,7 @@
-"""Which photos an epoch sees, in which order: the sampler decides how often a place is met.
+"""One batch of training, and which photos an epoch sees: how often a place is met.
 
-N photos · C places · P places a batch · K photos of each
+B batch · N photos · C places · P places a batch · K photos of each
+T triplets · A anchors · k positives · R regions of a photo
 """
 
 from dataclasses import dataclass, replace

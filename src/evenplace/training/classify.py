@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
-from evenplace.networks.classifiers import GroupClassifiers
-from evenplace.networks.levels import LevelClassifiers
+from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.places import FocalGrid
 from evenplace.training.batches import Step, epoch_rows, plain_step, split_batches
 from evenplace.training.distributed import Ranks

@@ -1,6 +1,10 @@
 """Training by comparing photos: P places times K photos a batch, or cliques of similar places.
 
-B batch · C places · P places a batch · K photos of each
+CliqueMining's idea on our places: a place is drawn, then some of the places most similar to it;
+among their photos, cliques, in which any two were taken within `reach` metres, become the batch's
+places, and photos that are neither in a clique nor far from it are left out.
+
+    B batch · n photos · C places · D descriptor · P places a batch · K photos of each
 """
 
 from collections.abc import Mapping

@@ -19,8 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 from evenplace.describe.describer import Progress
 from evenplace.describe.devices import carry, loss_scaler, lower_precision, weight_type
 from evenplace.errors import PlaceError
+from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.networks.network import PlaceNetwork
-from evenplace.networks.tensorfiles import read_tensors, save_tensors
 from evenplace.training.batch_pictures import describe_regions
 from evenplace.training.batches import Step
 from evenplace.training.objective import Scene, build_objective

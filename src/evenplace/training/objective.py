@@ -2,7 +2,7 @@
 
     classify.py  cosines to places: groups in turn, two views, several levels
     compare.py   photos with photos: P places x K photos, cliques of similar places
-    triplets.py    triplets whose negatives are looked for, and SFRS's generations
+    triplets.py  triplets whose negatives are looked for, and SFRS's generations
 
 B batch · D descriptor · C places
 """

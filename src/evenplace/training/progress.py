@@ -1,8 +1,8 @@
-"""What a stopped run needs to go on: weights, optimiser, position. Tensors only, written whole.
+"""What a stopped run needs to go on: weights, optimiser, position; and its log, one line an epoch.
 
-Rank 0 keeps the network in progress.safetensors; with several ranks each keeps its shards of the
-classifiers in a file of its own, named after the moment, and rank 0 writes last: whatever it
-names is there.
+Tensors only, written whole.  Rank 0 keeps the network in progress.safetensors; with several ranks
+each keeps its shards of the classifiers in a file of its own, named after the moment, and rank 0
+writes last: whatever it names is there.
 """
 
 import json
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from evenplace.errors import RunError, SettingError
-from evenplace.networks.tensorfiles import read_tensors, save_tensors
+from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.photos.files import whole_file
 from evenplace.places.table import Places
 from evenplace.training.distributed import Ranks

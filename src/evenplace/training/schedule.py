@@ -1,6 +1,7 @@
-"""How fast to learn, at which moment: a function of the epoch and of the losses so far.
+"""How fast to learn, at which moment, and a moving average of what was learnt.
 
-Nothing is remembered between calls, so a run that was stopped goes on at the rate it had.
+The rate is a function of the epoch and of the losses so far; nothing is remembered between
+calls, so a run that was stopped goes on at the rate it had.
 """
 
 import math

@@ -4,7 +4,9 @@ A random projection throws away what ImageNet taught and a few epochs on a small
 bring it back; starting from the principal axes keeps it, and a prototype at the mean of its
 photos is a nearest-mean classifier before the first step.
 
-    N photos · C places · D descriptor
+Clusters, vocabularies and tokens start from photos too.
+
+    N photos, or local features · C places · D descriptor or channels
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.errors import PhotoError, RunError
-from evenplace.networks.tensorfiles import read_tensors, save_tensors
+from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.photos.files import whole_file
 from evenplace.photos.nearby import Nearby, find_nearby
 from evenplace.training.batches import Step

@@ -1,4 +1,4 @@
-"""Low-visit bias on any method: the plug-in that the paper is about, as one change of a recipe."""
+"""A recipe changed as a whole: low-visit bias on any method, and a rehearsal before a long run."""
 
 from dataclasses import replace
 from typing import Any

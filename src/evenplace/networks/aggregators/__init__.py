@@ -10,9 +10,8 @@ from evenplace.networks.aggregators.cricavpr import CricaVPR
 from evenplace.networks.aggregators.gem import GeM, Mean
 from evenplace.networks.aggregators.image import ImAge
 from evenplace.networks.aggregators.mixvpr import MixVPR
-from evenplace.networks.aggregators.netvlad import NetVLAD
 from evenplace.networks.aggregators.salad import SALAD
-from evenplace.networks.aggregators.vlad import VLAD
+from evenplace.networks.aggregators.vlad import VLAD, NetVLAD
 from evenplace.networks.registry import Registry
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 
 class Aggregator(nn.Module):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from evenplace.networks.aggregators.base import Aggregator, local_features
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 VARIANTS = {12288: (384, 32), 16384: (512, 32), 8192: (512, 16), 1024: (64, 16)}  # width, rows
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators.base import Aggregator
 from evenplace.networks.aggregators.gem import generalised_mean
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 _HALVES = ((0, 8), (8, None))  # of the 16 x 16 patches of 224 pixels, the size it is trained at
 _THIRDS = ((0, 5), (5, 11), (11, None))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from evenplace.networks.aggregators.base import Aggregator
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 
 def generalised_mean(maps: Tensor, power: Tensor | float, eps: float = 1e-6) -> Tensor:

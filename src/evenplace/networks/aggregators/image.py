@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators.base import Aggregator, local_features
-from evenplace.networks.aggregators.kmeans import kmeans, sharpness
-from evenplace.networks.features import Features
+from evenplace.networks.aggregators.vlad import kmeans, sharpness
+from evenplace.networks.backbone import Features
 
 
 class ImAge(Aggregator):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators.base import Aggregator
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 VARIANTS = {4096: (1024, 4), 512: (256, 2), 128: (64, 2)}  # descriptor: channels, rows
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators.base import Aggregator
-from evenplace.networks.features import Features
+from evenplace.networks.backbone import Features
 
 VARIANTS = {8448: (64, 128, 256), 2112: (32, 64, 64), 544: (16, 32, 32)}  # K, L, token
 _ROUNDS = 3

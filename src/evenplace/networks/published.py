@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from evenplace.errors import WeightsError, unknown_name
-from evenplace.networks.keys.systems import SYSTEMS, seems_to_be
 from evenplace.networks.network import PlaceNetwork
-from evenplace.networks.weightfiles import read_tensors
+from evenplace.networks.published_keys import SYSTEMS, seems_to_be
+from evenplace.networks.weightfiles import read_weights
 
 _NAMED = 3  # keys named in a refusal
 
@@ -18,7 +18,7 @@ def load_official(network: PlaceNetwork, system: str, path: Path | str) -> None:
     """Fill a network from a published file; every tensor must find its place, and none be left."""
     if system not in SYSTEMS:
         raise unknown_name("system with published weights", system, SYSTEMS)
-    fill_official(network, system, read_tensors(path), str(path))
+    fill_official(network, system, read_weights(path), str(path))
 
 
 def fill_official(

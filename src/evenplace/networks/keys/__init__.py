@@ -1,1 +1,0 @@
-"""The names that published weights give to tensors, and ours for the same tensors."""
