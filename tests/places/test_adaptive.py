@@ -1,4 +1,4 @@
-"""Kd-tree, quadtree, S2, overlaps and focal points."""
+"""Kd-tree, quadtree, overlaps and focal points."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from evenplace.errors import PlaceError, SettingError
+from evenplace.errors import SettingError
 from evenplace.photos import Photos
 from evenplace.photos.geodesy import to_degrees, to_metres
 from evenplace.places import (
@@ -21,7 +21,6 @@ from evenplace.places import (
     Places,
     Quadtree,
     median_splits,
-    s2,
 )
 from tests import oracle_places as oracle
 
@@ -47,7 +46,6 @@ PARTITIONS: dict[str, Callable[[], Any]] = {
     "grid": lambda: Grid(cell=50, min_photos=2, groups=2),
     "kd-tree": lambda: KdTree(max_photos=20),
     "quadtree": lambda: Quadtree(max_photos=40, min_photos=3),
-    "s2": lambda: Quadtree(max_photos=40, min_photos=3, cells="s2"),
     "intersection": lambda: Intersection((Grid(cell=300), KdTree(max_photos=200))),
     "focal": lambda: FocalGrid(cell=100, min_photos=2),
     "focal by heading": lambda: FocalGrid("frontal", cell=200, min_photos=2, tolerance=60),
@@ -75,7 +73,7 @@ def test_every_partition_keeps_its_promises(name: str, tmp_path: Path) -> None:
     assert again.rule.settings() == places.rule.settings()
 
 
-@pytest.mark.parametrize("name", ["grid", "kd-tree", "quadtree", "s2", "intersection"])
+@pytest.mark.parametrize("name", ["grid", "kd-tree", "quadtree", "intersection"])
 def test_a_photo_lies_inside_the_outline_of_its_place(name: str) -> None:
     photos = town(2000)
     places = PARTITIONS[name]().partition(photos)
@@ -168,38 +166,7 @@ def test_hges_three_levels_are_nested() -> None:
         Quadtree().hierarchy(photos, (50, 200))
 
 
-# Latitude, longitude, face, column and row at level 22, by the s2sphere package 0.2.5.
-S2 = [
-    (37.7749, -122.4194, 4, 130921, 619731),
-    (45.7537, 21.2257, 2, 147364, 1185842),
-    (-33.8688, 151.2093, 3, 3808256, 781270),
-    (-54.8, -68.3, 5, 582394, 2799900),
-    (0.0, 0.0, 0, 2097152, 2097152),
-    (89.5, 12.0, 2, 2070469, 2091452),
-    (-89.0, 170.0, 5, 2106665, 2043757),
-    (10.0, 179.9, 3, 1601133, 2091668),
-    (35.68, 139.69, 3, 92838, 245702),
-    (-1.29, 36.82, 0, 3778320, 2010455),
-]
-
-
-@pytest.mark.parametrize("known", S2)
-def test_s2_cells_are_s2s(known: tuple[float, float, int, int, int]) -> None:
-    latitude, longitude, *cell = known
-    found = s2.cells_at(np.array([latitude]), np.array([longitude]))
-    assert [int(one[0]) for one in found] == cell
-    face, column, row = (np.array([one]) for one in cell)
-    lat, lon = s2.corners(face, np.array([22]), column, row)
-    assert lat.min() - 1e-9 <= latitude <= lat.max() + 1e-9
-    assert np.abs(lon - longitude).min() < 1e-3 / max(np.cos(np.radians(latitude)), 1e-3)
-
-
-def test_s2_refuses_local_metres() -> None:
-    with pytest.raises(PlaceError, match="zone 0"):
-        Quadtree(cells="s2").partition(photos_at([(1, 1)], zone=0))
-
-
-def test_fine_places_are_where_coarse_ones_overlap_and_score_their_sum() -> None:
+def test_fine_places_are_where_coarse_ones_overlap() -> None:
     photos = town(1000)
     grids = (Grid(cell=500), Grid(cell=700))
     coarse = [grid.partition(photos) for grid in grids]
@@ -207,11 +174,6 @@ def test_fine_places_are_where_coarse_ones_overlap_and_score_their_sum() -> None
     for row in range(len(photos)):
         parents = places.ids[places.labels[row]]
         assert parents.tolist() == [one.labels[row] for one in coarse]
-    rng = np.random.default_rng(0)
-    scores = [rng.normal(size=(3, len(one))) for one in coarse]
-    fine = places.rule.score(places.ids, scores)  # type: ignore[attr-defined]
-    for place, (first, second) in enumerate(places.ids):
-        np.testing.assert_allclose(fine[:, place], scores[0][:, first] + scores[1][:, second])
     with pytest.raises(SettingError, match="two partitions"):
         Intersection((Grid(),))
 
@@ -230,19 +192,6 @@ def test_focal_points_lie_across_the_street_and_along_it() -> None:
     np.testing.assert_allclose(lateral.rule.points, np.array([(5.5, 17.0)]), atol=0.05)  # type: ignore[attr-defined]
     _, frontal = street("frontal")
     np.testing.assert_allclose(frontal.rule.points, np.array([(15.5, 7.0)]), atol=0.05)  # type: ignore[attr-defined]
-
-
-def test_every_panorama_is_aimed_at_the_focal_point() -> None:
-    photos, places = street("lateral")
-    aim = places.rule.aim(places, photos)  # type: ignore[attr-defined]
-    east, north = np.array(places.rule.points[0])  # type: ignore[attr-defined]
-    ahead = photos.positions + 1000 * np.stack(
-        [np.sin(np.radians(aim)), np.cos(np.radians(aim))], axis=1
-    )
-    for here, there in zip(photos.positions, ahead, strict=True):
-        to, away = np.array([east, north]) - here, there - here
-        np.testing.assert_allclose(np.cross([*to, 0], [*away, 0])[2], 0, atol=1e-6 * 1e4)
-        assert to @ away > 0
 
 
 def test_photos_that_look_away_belong_to_no_place() -> None:

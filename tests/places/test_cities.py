@@ -17,7 +17,7 @@ RULES = [
     Grid(cell=20, heading_bins=4),
     KdTree(max_photos=9),
     Quadtree(max_photos=9),
-    Quadtree(max_photos=9, cells="s2"),
+    Quadtree(max_photos=9, finest=2.5),
     Intersection((Grid(cell=50), KdTree(max_photos=20))),
     FocalGrid(min_photos=2),
 ]

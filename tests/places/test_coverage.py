@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from evenplace.errors import PhotoError, PlaceError
 from evenplace.photos import Photos
 from evenplace.places import Grid
-from evenplace.places.coverage import cover, find_needs
-from evenplace.places.diversity import measure_diversity
-from evenplace.places.imbalance import gini, imbalance_ratio
+from evenplace.places.coverage import cover, find_needs, measure_diversity
+from evenplace.places.tiers import gini, imbalance_ratio
 from tests import oracle_places as oracle
 
 

@@ -26,7 +26,7 @@ class FocalGrid:
 
     The first principal direction of the photos in a cell is the street's.  view="lateral" looks
     across it, view="frontal" along it; of the two opposite points the northern one is taken (the
-    eastern one when level).  A panorama serves any view: `aim` says where to crop it.  Photos with
+    eastern one when level).  Photos with
     headings belong to a place only when they look within `tolerance` degrees of its point.
     EigenPlaces: 15 m, 3 × 3 groups, 5 panoramas, 10 m, one partition for each view.
     """
@@ -86,16 +86,6 @@ class FocalGrid:
         aim = self._bearings(positions, labels)
         off = np.abs(np.mod(heading - aim + 180, 360) - 180)
         return np.where(off <= self.tolerance, labels, -1)  # an unknown heading is nowhere
-
-    def aim(self, places: Places, photos: Photos) -> Floats:
-        """The heading from each photo to the focal point of its place, NaN outside: (N,)."""
-        labels, aim = places.locate(photos), np.full(len(photos), np.nan)
-        for number, one in enumerate(places.maps):
-            first, last = np.searchsorted(places.home, [number, number + 1])
-            mine = (labels >= first) & (labels < last)
-            assert isinstance(one.rule, FocalGrid)
-            aim[mine] = one.rule._bearings(photos.positions[mine], labels[mine] - first)
-        return aim
 
     def outlines(self, ids: Ints, zone: int) -> Floats:
         return self.grid.outlines(ids, zone)

@@ -13,7 +13,7 @@ from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
-from evenplace.places.table import Places
+from evenplace.places.table import Places, box_outlines
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,9 +86,7 @@ class Given:
 
     def outlines(self, ids: Ints, zone: int) -> Floats:
         """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
-        west, south, east, north = np.array(self.boxes).reshape(-1, 4).T
-        corners = [(west, south), (east, south), (east, north), (west, north)]
-        return np.moveaxis(np.array(corners), 2, 0)
+        return box_outlines(np.array(self.boxes).reshape(-1, 4))
 
     def settings(self) -> dict[str, Any]:
         plain = {"column": self.column, "min_photos": self.min_photos, "reach": self.reach}

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import PlaceError, SettingError
+from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places
+from evenplace.places.table import Places, box_outlines
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ class Intersection:
     """Overlay coarse partitions: photos that share all their coarse places share a fine one.
 
     The id of a fine place is the row of its parent in each coarse partition.  A photo outside a
-    coarse place is outside.  The coarse cells must be upright boxes (not S2's).
+    coarse place is outside.
     """
 
     partitions: Sequence[Partition] = ()
@@ -79,22 +79,8 @@ class Intersection:
         high = np.full((len(ids), 2), np.inf)
         for parent, rows in zip(self.parents, ids.T, strict=True):
             corners = parent.outlines[rows]
-            sides = np.array([len(np.unique(axis)) for axis in corners[:1].reshape(-1, 2).T])
-            if (sides > 2).any():
-                raise PlaceError(f"the cells of {parent.rule.name} are no upright boxes; use UTM")
             low, high = np.maximum(low, corners.min(axis=1)), np.minimum(high, corners.max(axis=1))
-        (west, south), (east, north) = low.T, high.T
-        corner = [(west, south), (east, south), (east, north), (west, north)]
-        return np.moveaxis(np.array(corner), 2, 0)
-
-    def score(self, ids: Ints, coarse: Sequence[Floats]) -> Floats:
-        """A fine place's score is the sum of its parents': m × (B, C_m) -> (B, C)."""
-        if len(coarse) != ids.shape[1]:
-            raise PlaceError(
-                f"there are {ids.shape[1]} coarse partitions, and {len(coarse)} scores"
-            )
-        parts = [scores[:, rows] for scores, rows in zip(coarse, ids.T, strict=True)]
-        return np.asarray(np.sum(parts, axis=0))
+        return box_outlines(np.concatenate([low, high], axis=1))
 
     def settings(self) -> dict[str, Any]:
         return {"min_photos": self.min_photos, "parents": [one.to_plain() for one in self.parents]}

@@ -18,7 +18,7 @@ from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.keys import tally
 from evenplace.places.median_splits import grow
 from evenplace.places.split_tree import Cuts
-from evenplace.places.table import Places
+from evenplace.places.table import Places, box_outlines
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,9 +72,7 @@ class KdTree:
 
     def outlines(self, ids: Ints, zone: int) -> Floats:
         """The box of each leaf: (C, 1) -> (C, 4, 2)."""
-        west, south, east, north = self._grown.boxes(ids[:, 0]).T
-        corners = [(west, south), (east, south), (east, north), (west, north)]
-        return np.moveaxis(np.array(corners), 2, 0)
+        return box_outlines(self._grown.boxes(ids[:, 0]))
 
     def settings(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"max_photos": self.max_photos, "min_photos": self.min_photos}

@@ -1,4 +1,4 @@
-"""Cells that split where photos crowd (PlaNet), in UTM squares or S2 cells, and HGE's hierarchy.
+"""Cells that split where photos crowd (PlaNet), and HGE's hierarchy of them.
 
 # N photos · C places · F finest cells
 """
@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import PlaceError, SettingError
-from evenplace.photos.geodesy import to_degrees, to_metres
+from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places import s2
 from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.grid import CORNERS, cell_numbers
 from evenplace.places.keys import BLOCK, Span, look_up, tally
@@ -22,67 +20,52 @@ from evenplace.places.table import Places
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEVELS = {
-    "utm": 12,
-    "s2": 21,
-}  # down to 5 m from 10 km, down to about 9 m from a sixth of the earth
 
 
 @dataclass(frozen=True)
 class Quadtree:
     """Quarter every cell with more than `max_photos`, then drop those with fewer than `min_photos`.
 
-    PlaNet's t1 and t2.  There are `levels` sizes of cell.  With cells="utm" the smallest has a side
-    of `finest` metres, the largest of finest · 2^(levels - 1); with cells="s2" they are S2's levels
-    from 0, and `finest` plays no part.  The id of a cell is its level (0 the largest), face (of
-    S2's cube, otherwise 0), column and row.
+    PlaNet's t1 and t2, on squares of UTM metres where PlaNet has S2's cells.  There are `levels`
+    sizes of cell: the smallest has a side of `finest` metres, the largest of finest · 2^(levels -
+    1), 10 km.  The id of a cell is its level (0 the largest), column and row.
     """
 
     max_photos: int = 320
     min_photos: int = 1
     finest: float = 5.0
-    levels: int = 0
-    cells: str = "utm"
-    zone: int = 0  # of the photos; partition fills it in, S2 needs it to go back to degrees
+    levels: int = 12
 
     name = "quadtree"
 
     def __post_init__(self) -> None:
-        if self.cells not in LEVELS:
-            raise SettingError(f"cells is {self.cells!r}; it is one of {', '.join(LEVELS)}")
-        if not self.levels:
-            object.__setattr__(self, "levels", LEVELS[self.cells])
         if self.max_photos < 1 or self.min_photos < 1 or not self.finest > 0:
             raise SettingError(
                 f"max_photos is {self.max_photos}, min_photos {self.min_photos} and finest "
                 f"{self.finest}; give at least 1 photo and a positive number of metres"
             )
-        most = s2.FINEST + 1 if self.cells == "s2" else 40
-        if not 1 <= self.levels <= most:
-            raise SettingError(f"levels is {self.levels}; give 1 to {most}")
+        if not 1 <= self.levels <= 40:
+            raise SettingError(f"levels is {self.levels}; give 1 to 40")
 
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are."""
         return cut_cities(photos, self._cut)
 
     def _cut(self, sheet: Sheet) -> Places:
-        rule, photos = replace(self, zone=sheet.zone), sheet.photos
-        if self.cells == "s2" and not rule.zone:
-            raise PlaceError("the photos are in local metres (zone 0), which S2 cannot place")
-        span = rule._span(photos)
-        keys = np.empty(len(photos), np.int64)
-        east, north = photos.east, photos.north
+        east, north = sheet.photos.east, sheet.photos.north
+        span = self._span(east, north)
+        keys = np.empty(len(east), np.int64)
         for start in range(0, len(keys), BLOCK):
             rows = slice(start, start + BLOCK)
-            keys[rows] = span.pack(rule._finest(east[rows], north[rows]))
+            keys[rows] = span.pack(self._finest(east[rows], north[rows]))
         found = tally(keys, span.total)
-        fine = span.unpack(found.keys)  # (F, 3) face, column, row
-        ids = rule._ancestors(fine, rule._depths(fine, found.counts))  # (F, 4)
+        fine = span.unpack(found.keys)  # (F, 2) column, row
+        ids = self._ancestors(fine, self._depths(fine, found.counts))  # (F, 3)
         ids, counts, place = _distinct(ids, found.counts, self.min_photos)
         for start in range(0, len(keys), BLOCK):
             keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
         return Places.build(
-            rule, labels=keys, ids=ids, counts=counts, zone=sheet.zone, city=sheet.city
+            self, labels=keys, ids=ids, counts=counts, zone=sheet.zone, city=sheet.city
         )
 
     def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
@@ -113,46 +96,28 @@ class Quadtree:
         return labels
 
     def outlines(self, ids: Ints, zone: int) -> Floats:
-        """The square of each cell, or the four corners of an S2 cell: (C, 4) -> (C, 4, 2)."""
-        if self.cells == "s2":
-            latitude, longitude = s2.corners(ids[:, 1], ids[:, 0], ids[:, 2], ids[:, 3])
-            metres = to_metres(latitude.ravel(), longitude.ravel(), zone)
-            return np.stack([metres.east, metres.north], axis=1).reshape(-1, 4, 2)
+        """The square of each cell: (C, 3) -> (C, 4, 2)."""
         side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
-        corners: Floats = (ids[:, None, 2:] + CORNERS) * side[:, None, None]
+        corners: Floats = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
         return corners
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
     def _finest(self, east: Floats, north: Floats) -> list[Ints]:
-        """Face, column and row of the smallest cells: (N,) each."""
-        if self.cells == "s2":
-            face, column, row = s2.cells_at(*to_degrees(east, north, self.zone))
-            shift = s2.FINEST - (self.levels - 1)
-            return [face, column >> shift, row >> shift]
-        column, row = cell_numbers(east, self.finest), cell_numbers(north, self.finest)
-        return [np.zeros_like(column), column, row]
+        """Column and row of the smallest cells: (N,) each."""
+        return [cell_numbers(axis, self.finest) for axis in (east, north)]
 
-    def _span(self, photos: Photos) -> Span:
-        """The range of finest cells; S2's is found by looking, for its axes are not the map's."""
-        if self.cells == "utm":
-            ends = np.array([[axis.min(), axis.max()] for axis in (photos.east, photos.north)])
-            (_, _), west_east, south_north = self._finest(ends[0], ends[1])
-            low, high = zip((0, 0), west_east, south_north, strict=True)
-            return Span.between(low, high)
-        lows, highs = [], []
-        for start in range(0, len(photos), BLOCK):
-            rows = slice(start, start + BLOCK)
-            block = np.stack(self._finest(photos.east[rows], photos.north[rows]))
-            lows.append(block.min(axis=1))
-            highs.append(block.max(axis=1))
-        return Span.between(np.min(lows, axis=0), np.max(highs, axis=0))
+    def _span(self, east: Floats, north: Floats) -> Span:
+        """The range of finest cells."""
+        ends = (np.array([axis.min(), axis.max()]) for axis in (east, north))
+        low, high = zip(*self._finest(*ends), strict=True)
+        return Span.between(low, high)
 
     def _ancestors(self, fine: Ints, level: Ints) -> Ints:
-        """The ids of the cells at given levels that hold the finest ones: (F, 3) -> (F, 4)."""
+        """The ids of the cells at given levels that hold the finest ones: (F, 2) -> (F, 3)."""
         shift = self.levels - 1 - level
-        return np.stack([level, fine[:, 0], fine[:, 1] >> shift, fine[:, 2] >> shift], axis=1)
+        return np.stack([level, fine[:, 0] >> shift, fine[:, 1] >> shift], axis=1)
 
     def _depths(self, fine: Ints, counts: Ints) -> Ints:
         """The first level, from the largest cells on, at which few enough photos are left: (F,)."""

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
-from evenplace.places.imbalance import gini, imbalance_ratio
-from evenplace.places.tiers import TIERS, tiers
+from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 
 METADATA = b"evenplace.places"
 VERSION = 2
@@ -28,7 +27,7 @@ Ints = NDArray[np.int64]
 class Rule(Protocol):
     """How a map was cut, enough to find the place of a photo it was not made from.
 
-    `settings` is plain data (JSON) from which `places.rules.make_rule` makes the rule again.
+    `settings` is plain data (JSON) from which `places.make_rule` makes the rule again.
     """
 
     @property
@@ -58,7 +57,7 @@ class Map:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "Map":
-        from evenplace.places.rules import make_rule  # the rules build Places
+        from evenplace.places import make_rule  # the rules build Places
 
         return cls(plain["city"], plain["zone"], make_rule(plain["rule"]), plain["width"])
 
@@ -316,6 +315,11 @@ class Places:
 
 
 _COLUMNS = ("counts", "groups", "tiers", "areas", "home")
+
+
+def box_outlines(boxes: Floats) -> Floats:
+    """The corners of boxes, west, south, east and north of each: (C, 4) -> (C, 4, 2)."""
+    return boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
 
 
 def _areas(corners: Floats) -> Floats:

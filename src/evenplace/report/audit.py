@@ -15,13 +15,19 @@ from evenplace.errors import PlaceError
 from evenplace.evaluation.uncertainty import Interval
 from evenplace.photos.read import read_photos
 from evenplace.photos.table import Photos
-from evenplace.places.coverage import Coverage, Need, cover, find_needs
-from evenplace.places.diversity import Diversity, measure_diversity, read_descriptors
+from evenplace.places import make_partition
+from evenplace.places.coverage import (
+    Coverage,
+    Diversity,
+    Need,
+    cover,
+    find_needs,
+    measure_diversity,
+    read_descriptors,
+)
 from evenplace.places.grid import Grid
-from evenplace.places.imbalance import gini, imbalance_ratio
-from evenplace.places.rules import make_partition
 from evenplace.places.table import Places
-from evenplace.places.tiers import TIERS, tiers
+from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 from evenplace.report.audit_answers import Answers, read_answers, recall_by_tier
 
 

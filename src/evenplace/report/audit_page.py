@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from evenplace.photos.geodesy import to_degrees
-from evenplace.places.imbalance import gini, imbalance_ratio
 from evenplace.places.table import Places
-from evenplace.places.tiers import TIERS
+from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.report.audit import Audit
 from evenplace.report.audit_pictures import Samples, sample_pictures
 from evenplace.report.audit_plots import Band, heading_rose, rank_plot, year_plot

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores
 from evenplace.photos.files import whole_file
-from evenplace.places.diversity import Diversity
+from evenplace.places.coverage import Diversity
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.page import TIER_COLOURS

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenplace.places.diversity import Diversity, measure_diversity
+from evenplace.places.coverage import Diversity, measure_diversity
 from evenplace.retrieval import Index, open_index
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.places.imbalance import gini, imbalance_ratio
-from evenplace.places.tiers import TIERS
+from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.retrieval import Answer as Found
 from evenplace.retrieval.answer_json import answer_json, spots_json
 from evenplace.retrieval.answers import why_uncalibrated
