@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from evenplace.city import draw_city
 from evenplace.city.light import survey_days
-from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.survey import CELL, Shot, _aim, _standpoints
+from evenplace.city.survey import CELL, Shot, _aim, _standpoints, photo_name
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.uncertainty import Paired, pair
 from evenplace.photos import Photos, read_photos

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from evenplace.city import draw_city
 from evenplace.city.camera import Camera
 from evenplace.city.light import query_days
-from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.survey import ORIGIN, Shot
+from evenplace.city.survey import ORIGIN, Shot, photo_name
 from evenplace.evaluation.uncertainty import pair
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Places

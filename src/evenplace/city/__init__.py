@@ -2,9 +2,9 @@
 
 plan, lots, style       where streets and buildings are, and what they look like
 canvas, facade, openings, atlas   walls drawn once, as textures
-light, sky, ground, trees, cars, things   a day, and what stands in the street
+light, shading, ground, sprites, things   a day, and what stands in the street
 camera, walls, render   one photo in true perspective
-survey, names, draw     which photos, their names, all of them on disk
+survey, draw            which photos, their names, all of them on disk
 """
 
 from evenplace.city.draw import CityReport, draw_city

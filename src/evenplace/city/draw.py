@@ -14,10 +14,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 
-from evenplace.city.names import photo_name
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.survey import Shot, plan_queries, plan_survey
+from evenplace.city.survey import Shot, photo_name, plan_queries, plan_survey
 from evenplace.errors import SettingError
 
 QUALITY = 85

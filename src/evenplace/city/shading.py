@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import SHOP_GLASS, smooth_noise
 from evenplace.city.ground import ground_palette
-from evenplace.city.light import Day
-from evenplace.city.sky import Shadows
-from evenplace.city.view import View
-from evenplace.city.walls import Layers, Walls
+from evenplace.city.light import Day, Shadows
+from evenplace.city.walls import Layers, View, Walls
 
 Float = NDArray[np.float32]
 Keys = NDArray[np.int32]

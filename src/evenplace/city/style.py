@@ -4,6 +4,7 @@ Knows nothing of streets or pixels; every length is in metres.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,7 @@ SHOP_SHARE = {"avenue": 0.75, "street": 0.4, "lane": 0.2}
 
 def draw_style(rng: np.random.Generator, kind: str) -> Style:
     """Draw a building for an `avenue`, a `street` or a `lane`: only height and shops differ."""
-
-    def pick(options: list[Any], weights: list[float] | None = None) -> Any:
-        return options[int(rng.choice(len(options), p=weights))]
-
+    pick = partial(_pick, rng)
     material = pick(["plaster", "brick", "stone", "panel"], [0.46, 0.28, 0.14, 0.12])
     modern = material == "panel"
     storey = float(rng.uniform(2.8, 3.6))
@@ -98,9 +96,7 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     storeys = int(rng.integers(*STOREYS[kind]))
     roof = pick(["flat", "eaves", "gable", "mansard"], [0.3, 0.34, 0.2, 0.16])
     roof = "flat" if modern else roof
-    base = pick(["shop", "house"], [SHOP_SHARE[kind], 1 - SHOP_SHARE[kind]])
-    if base == "house" and rng.random() < 0.15:
-        base = "garage"
+    base = _ground_floor(rng, SHOP_SHARE[kind])
     return Style(
         seed=int(rng.integers(2**31)),
         material=material,
@@ -128,6 +124,15 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
         roof_kind=roof,
         roof_rise={"flat": 0.0, "mansard": 2.6}.get(roof, float(rng.uniform(2.0, 3.6))),
     )
+
+
+def _pick(rng: np.random.Generator, options: list[Any], weights: list[float] | None = None) -> Any:
+    return options[int(rng.choice(len(options), p=weights))]
+
+
+def _ground_floor(rng: np.random.Generator, shops: float) -> str:
+    base: str = _pick(rng, ["shop", "house"], [shops, 1 - shops])
+    return "garage" if base == "house" and rng.random() < 0.15 else base
 
 
 def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:

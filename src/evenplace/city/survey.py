@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import utm
 from numpy.typing import NDArray
 
 from evenplace.city.camera import Camera
@@ -236,3 +237,35 @@ def _lanes(seed: int) -> tuple[Float, Float, Float, Float]:
         np.array([street.length for street in streets]),
         np.array([street.width / 2 for street in streets]),
     )
+
+
+ZONE, LETTER = 31, "N"
+
+
+def photo_name(shot: Shot) -> str:
+    """Name a photo by where, when and how it was taken.
+
+    `@east@north@zone@letter@lat@lon@id@tile@heading@pitch@roll@height@date@note@.jpg`
+
+    Position, heading, pitch, height and date are the picture's own; roll is always 0.
+    """
+    camera = shot.camera
+    east, north = camera.east + ORIGIN[0], camera.north + ORIGIN[1]
+    latitude, longitude = utm.to_latlon(east, north, ZONE, LETTER)
+    fields = [
+        f"{east:010.2f}",
+        f"{north:010.2f}",
+        f"{ZONE:02d}",
+        LETTER,
+        f"{latitude:09.5f}",
+        f"{longitude:010.5f}",
+        shot.name,
+        "00",
+        f"{round(camera.heading) % 360:03d}",
+        f"{round(camera.pitch):03d}",
+        "000",
+        f"{camera.height:.1f}",
+        shot.day.date,
+        shot.day.note,
+    ]
+    return "@" + "@".join(fields) + "@.jpg"

@@ -11,11 +11,10 @@ from PIL import Image, ImageDraw
 
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
-from evenplace.city.cars import draw_car
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
+from evenplace.city.sprites import VARIETIES, draw_car, tree_sprites
 from evenplace.city.style import Colour
-from evenplace.city.trees import VARIETIES, tree_sprites
 
 Float = NDArray[np.float32]
 
