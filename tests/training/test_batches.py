@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenplace.training.augment import random_views
+from evenplace.training.augment import Augmentation, augmented
 from evenplace.training.batches import epoch_rows, split_batches
 
 LABELS = np.repeat([0, 1, 2], [900, 90, 10])
@@ -45,7 +45,8 @@ def test_batches_are_of_nearly_one_size_and_lose_nothing() -> None:
 def test_views_stay_pictures_and_follow_the_generator() -> None:
     photos = torch.randint(0, 255, (4, 3, 32, 32), dtype=torch.uint8)
     first, again, other = (
-        random_views(photos, torch.Generator().manual_seed(seed), flip=True) for seed in (1, 1, 2)
+        augmented(photos, torch.Generator().manual_seed(seed), Augmentation(flip=True))
+        for seed in (1, 1, 2)
     )
     assert first.shape == photos.shape
     assert float(first.min()) >= 0
@@ -56,5 +57,5 @@ def test_views_stay_pictures_and_follow_the_generator() -> None:
 
 def test_a_crop_of_a_plain_wall_is_the_plain_wall() -> None:
     wall = torch.tensor([200, 100, 50], dtype=torch.uint8).view(1, 3, 1, 1).expand(2, 3, 16, 16)
-    seen = random_views(wall, torch.Generator().manual_seed(0), jitter=0.0)
+    seen = augmented(wall, torch.Generator().manual_seed(0), Augmentation(jitter=0.0))
     torch.testing.assert_close(seen, wall / 255, atol=1e-5, rtol=0)

@@ -1,19 +1,19 @@
-"""Other views of the same photo, made on whole batches where the batch lives.
+"""Other views of the same photo, made where the batch lives.
 
-B batch · H, W pixels
+Crops and colours are drawn for a whole batch at once, for the views that are cached; hue and
+RandAugment are torchvision's own, photo by photo, as the trainers of this field have them.
+
+    B batch · H, W pixels
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenplace.training.randaugment import rand_augment
-
-_TO_YIQ = torch.tensor(
-    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]]
-)  # hue is the angle of the last two
+from evenplace.networks.convolutional import import_timm
 
 
 @dataclass(frozen=True)
@@ -32,46 +32,43 @@ class Augmentation:
         kind = "flip" if self.flip else "crop"
         if self == usual:
             return kind
-        return f"{kind}{self.crop:g}j{self.jitter:g}h{self.hue:g}r{self.randaugment}"
+        name = f"{kind}{self.crop:g}j{self.jitter:g}h{self.hue:g}r{self.randaugment}"
+        return name + ("tv" if self.hue or self.randaugment else "")  # torchvision's
 
 
-def random_views(
-    photos: Tensor,
-    generator: torch.Generator,
-    *,
-    least_scale: float = 0.5,
-    jitter: float = 0.4,
-    flip: bool = False,
-    hue: float = 0.0,
-    randaugment: int = 0,
-) -> Tensor:
+def augmented(photos: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:
     """Crop, light and colour each photo at random, as another camera on another day would.
 
     photos: (B, 3, H, W) uint8 -> the same shape, float in 0..1.
     """
+    if (how.hue or how.randaugment) and len(photos):
+        return _by_torchvision(photos, generator, how)
     seen = photos.float().div_(255)
-    if least_scale < 1 or flip:
-        seen = _crop(seen, generator, least_scale, flip)
-    if jitter:
-        seen = _recolour(seen, generator, jitter)
-    if hue:
-        seen = _turn_hue(seen, generator, hue)
-    if randaugment:
-        seen = rand_augment(seen, generator, randaugment)
-    return seen
+    if how.crop < 1 or how.flip:
+        seen = _crop(seen, generator, how.crop, how.flip)
+    return _recolour(seen, generator, how.jitter) if how.jitter else seen
 
 
-def augmented(photos: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:
-    """`random_views` with its settings."""
-    return random_views(
-        photos,
-        generator,
-        least_scale=how.crop,
-        jitter=how.jitter,
-        flip=how.flip,
-        hue=how.hue,
-        randaugment=how.randaugment,
-    )
+def _by_torchvision(photos: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:
+    """The published transforms, whose dice are torch's own: set for the while, and put back."""
+    change = _transforms(how, tuple(photos.shape[-2:]))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        return torch.stack([change(photo) for photo in photos]).float().div_(255)
+
+
+def _transforms(how: Augmentation, size: tuple[int, ...]) -> Any:
+    import_timm()  # which makes torchvision import beside a CPU build of torch
+    from torchvision.transforms import InterpolationMode, v2
+
+    parts = [v2.ColorJitter(how.jitter, how.jitter, how.jitter, how.hue)]
+    if how.crop < 1:
+        parts.append(v2.RandomResizedCrop(size, scale=(how.crop, 1.0)))
+    if how.flip:
+        parts.append(v2.RandomHorizontalFlip())
+    if how.randaugment:
+        parts.append(v2.RandAugment(how.randaugment, interpolation=InterpolationMode.BILINEAR))
+    return v2.Compose(parts)
 
 
 def _crop(photos: Tensor, generator: torch.Generator, least_scale: float, flip: bool) -> Tensor:
@@ -101,14 +98,3 @@ def _recolour(photos: Tensor, generator: torch.Generator, jitter: float) -> Tens
     photos = grey + (photos - grey) * saturation
     middle = photos.mean(dim=(1, 2, 3), keepdim=True)
     return (middle + (photos - middle) * contrast).clamp_(0, 1)
-
-
-def _turn_hue(photos: Tensor, generator: torch.Generator, hue: float) -> Tensor:
-    """Turn the colours by up to `hue` of the circle; grey stays grey."""
-    angle = (torch.rand(len(photos), generator=generator) * 2 - 1) * hue * 2 * torch.pi
-    turn = torch.zeros(len(photos), 3, 3)
-    turn[:, 0, 0] = 1
-    turn[:, 1, 1] = turn[:, 2, 2] = angle.cos()
-    turn[:, 1, 2], turn[:, 2, 1] = -angle.sin(), angle.sin()
-    matrix = torch.linalg.inv(_TO_YIQ) @ turn @ _TO_YIQ  # (B, 3, 3)
-    return torch.einsum("bij,bjhw->bihw", matrix.to(photos.device), photos).clamp_(0, 1)
