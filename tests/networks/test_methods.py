@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import EntryPoint
+from importlib.resources import files
 
 import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.build import build_model
-from evenplace.networks.facts import FACTS, Facts
-from evenplace.networks.methods import METHODS, Method, network_spec
+from evenplace.networks.methods import METHODS, Facts, Method, network_spec
 from evenplace.networks.registry import Registry
 from evenplace.networks.spec import NetworkSpec
 from tests.networks.counting import count_parameters
@@ -136,12 +137,13 @@ def test_mixed_systems_have_a_second_network_where_the_paper_has_two() -> None:
 
 
 def test_no_fact_is_of_a_system_without_a_recipe() -> None:
-    assert set(FACTS) <= set(METHODS)
+    facts = tomllib.loads(str((files("evenplace") / "networks" / "facts.toml").read_text()))
+    assert set(facts) <= set(METHODS)
 
 
 def test_published_weights_want_the_network_they_were_made_with() -> None:
     assert network_spec("netvlad").backbone == "vgg16"  # what the recipe trains
-    assert FACTS["netvlad"].published == {"backbone": "vgg16-caffe"}  # what the .mat is of
+    assert METHODS["netvlad"].facts.published == {"backbone": "vgg16-caffe"}  # what the .mat is of
 
 
 def test_cricavpr_says_how_many_photos_belong_together() -> None:

@@ -7,8 +7,7 @@ import torch
 
 from evenplace.errors import SettingError, WeightsError, unknown_name
 from evenplace.networks.checkpoints import is_checkpoint, load_checkpoint
-from evenplace.networks.facts import Facts
-from evenplace.networks.methods import METHODS, network_spec
+from evenplace.networks.methods import METHODS, Facts, network_spec
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.published import load_official
 from evenplace.networks.releases import Progress, Release, cosplace_release, fetch

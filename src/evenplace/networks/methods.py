@@ -2,16 +2,37 @@
 
 import dataclasses
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from evenplace.errors import unknown_name
-from evenplace.networks.facts import FACTS, Facts
 from evenplace.networks.registry import Registry
 from evenplace.networks.spec import NetworkSpec
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a system beside its recipe (`facts.toml`).
+
+    data: what the published weights saw.  paper: backbone, R@1 on SF-XL v1 and on v2, in percent.
+    system: whose weight files fit (`published_keys`); release: where the file is; published: what
+    its network has other than the recipe's; licence: of the repository it is in.  variants: what
+    else changes with a backbone other than the recipe's.
+    """
+
+    data: str = ""
+    paper: Sequence[tuple[str, float, float]] = ()
+    system: str | None = None
+    release: str | None = None
+    published: Mapping[str, Any] = field(default_factory=dict)
+    formats: str = ""
+    licence: str = ""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -19,7 +40,7 @@ class Method:
     """A named system: its recipe, a TOML file, and what is known of it that no recipe says."""
 
     recipe: Traversable
-    facts: Facts = dataclasses.field(default_factory=Facts)
+    facts: Facts = Facts()
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -38,9 +59,11 @@ class Method:
 
 
 def _shipped() -> dict[str, Method]:
-    folder = resources.files("evenplace") / "recipes"
+    home = resources.files("evenplace")
+    folder = home / "recipes"
+    facts = tomllib.loads((home / "networks" / "facts.toml").read_text(encoding="utf-8"))
     names = sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
-    return {name: Method(folder / f"{name}.toml", FACTS.get(name, Facts())) for name in names}
+    return {n: Method(folder / f"{n}.toml", Facts(**facts.get(n, {}))) for n in names}
 
 
 METHODS: Registry[Method] = Registry("method", "evenplace.methods", _shipped())

@@ -1,7 +1,7 @@
 """What is known of each named system, in words and numbers, for tables and pages.
 
 All of it is read from the system's recipe and from the network built of it, except what no recipe
-says (`networks.facts`).
+says (`networks/facts.toml`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ def card(name: str) -> Card:
         image_size=size,
         train_size=recipe.training.train_size or size,
         data=facts.data,
-        paper=", ".join(f"{s.v1} / {s.v2} ({s.backbone})" for s in facts.paper),
+        paper=", ".join(f"{v1} / {v2} ({name})" for name, v1, v2 in facts.paper),
         formats=facts.formats,
         licence=facts.licence,
         note=facts.note,
