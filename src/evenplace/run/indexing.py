@@ -32,7 +32,8 @@ from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
 from evenplace.training.partition import spec_of
 from evenplace.training.progress import claim_foreign
-from evenplace.training.recipe import Recipe, SearchSpec, TrainingSpec
+from evenplace.training.recipe import Recipe
+from evenplace.training.specs import SearchSpec, TrainingSpec
 
 
 def index_database(

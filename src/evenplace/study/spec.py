@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.training.recipe import LossSpec, Recipe, find_recipe
+from evenplace.training.recipe import Recipe, find_recipe
+from evenplace.training.specs import LossSpec
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.pictures import Size
-from evenplace.training.recipe import PlacesSpec, Recipe, TrainingSpec, read_recipe
+from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.specs import PlacesSpec, TrainingSpec
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from evenplace.networks.methods import METHODS
 from evenplace.networks.spec import NetworkSpec
 from evenplace.training.specs import (
     EVENING,
-    SAMPLERS,
     TRIPLET_LOSSES,
     LossSpec,
     MiningSpec,
@@ -34,20 +33,6 @@ from evenplace.training.specs import (
 )
 
 PRESETS = ("recommended", "paper")
-__all__ = [
-    "PRESETS",
-    "SAMPLERS",
-    "LossSpec",
-    "MiningSpec",
-    "PlacesSpec",
-    "Recipe",
-    "SearchSpec",
-    "TrainingSpec",
-    "find_recipe",
-    "parse_settings",
-    "read_recipe",
-    "recipe_names",
-]
 
 
 @dataclass(frozen=True)
