@@ -19,7 +19,9 @@ PLACES = "places."  # what a file holds of the map, beside the weights
 def fingerprint(network: "PlaceNetwork") -> str:
     """A digest of all weights, prototypes included, wherever they are kept."""
     tensors = network.state_dict()
-    return _digest((name, tensors[name].cpu().contiguous().numpy()) for name in sorted(tensors))
+    return digest_weights(
+        (name, tensors[name].cpu().contiguous().numpy()) for name in sorted(tensors)
+    )
 
 
 def fingerprint_of(path: Path) -> str:
@@ -28,11 +30,12 @@ def fingerprint_of(path: Path) -> str:
 
     with safe_open(path, framework="numpy") as file:
         names = sorted(name for name in file.keys() if not name.startswith(PLACES))  # noqa: SIM118
-        return _digest((name, file.get_tensor(name)) for name in names)
+        return digest_weights((name, file.get_tensor(name)) for name in names)
 
 
-def _digest(weights: Iterable[tuple[str, NDArray[Any]]]) -> str:
-    digest = hashlib.sha256()
+def digest_weights(weights: Iterable[tuple[str, NDArray[Any]]], said: str = "") -> str:
+    """Sixteen digits of what is said of the weights, their names and their bytes."""
+    digest = hashlib.sha256(said.encode())
     for name, values in weights:
         digest.update(name.encode())
         digest.update(values.tobytes())

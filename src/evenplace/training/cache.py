@@ -23,6 +23,7 @@ from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Described, Progress
 from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, RunError
+from evenplace.networks.fingerprint import digest_weights
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import stamp_file, whole_file
 from evenplace.photos.locks import only_writer
@@ -219,12 +220,9 @@ def _counted(progress: Progress | None, before: int, total: int) -> Progress:
 
 
 def _digest_trunk(network: PlaceNetwork) -> str:
-    digest = hashlib.sha256(f"{network.image_size}|{network.backbone.spec}".encode())
-    for stage in network.backbone.stages[: network.backbone.cut]:
-        for name, tensor in stage.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
+    frozen = [stage.state_dict() for stage in network.backbone.stages[: network.backbone.cut]]
+    weights = ((n, t.cpu().contiguous().numpy()) for stage in frozen for n, t in stage.items())
+    return digest_weights(weights, f"{network.image_size}|{network.backbone.spec}")
 
 
 def _digest(stamps: list[str]) -> str:
