@@ -18,7 +18,7 @@ from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.places import FocalGrid
 from evenplace.training.batches import Step, epoch_rows, plain_step, split_batches
 from evenplace.training.distributed import Ranks
-from evenplace.training.objective import Scene, effect_of
+from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
 
 
@@ -92,10 +92,8 @@ def begin_at_photos(scene: Scene) -> None:
         start_from_frozen(scene.network, scene.source, scene.rows, scene.places.labels[scene.rows])
 
 
-class SoftmaxObjective:
+class SoftmaxObjective(Objective):
     """One softmax a group of places, the groups in turn, an epoch each (CosPlace, D&C, DAPR)."""
-
-    rounds, regions = 1, False
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.network = scene, scene.network
@@ -119,12 +117,6 @@ class SoftmaxObjective:
         """Photos of each class of each softmax, of those in training now."""
         found = photos_of_places(self.scene)
         return [found[rows] for rows in self.members]
-
-    def restart(self) -> None:
-        """Nothing to go back to."""
-
-    def forget(self, epoch: int, round_: int) -> None:
-        """Nothing was kept: batches can be drawn again."""
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         spec, places = self.scene.recipe.training, self.scene.places
@@ -261,11 +253,13 @@ def focal_objective(scene: Scene) -> FocalObjective:
 
 
 class LevelObjective(SoftmaxObjective):
-    """One softmax a partition, all of them in every step (HGE, CPlaNet)."""
+    """One softmax a partition, all of them in every step (HGE, CPlaNet).
+
+    Every rank holds all levels: coarse ones are few.
+    """
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.network = scene, scene.network
-        self.sharded = False  # every rank holds all levels: coarse ones are few
         torch.manual_seed(scene.recipe.training.seed)
         self.parents = place_parents(scene)  # (L, C)
         combine = "product" if scene.recipe.places.rule == "hierarchy" else "sum"

@@ -7,7 +7,6 @@ places, and photos that are neither in a clique nor far from it are left out.
     B batch · n photos · C places · D descriptor · P places a batch · K photos of each
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,20 +18,18 @@ from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
 from evenplace.training.classify import attach_groups, photos_of_places
-from evenplace.training.objective import Scene, effect_of
+from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import set_place_means
 
 Ints = NDArray[np.int64]
 
 
-class PairObjective:
+class PairObjective(Objective):
     """A loss over the pairs of a batch; the classifiers are place means, made in the end.
 
     The prior is taken anew at each epoch, as the paper does for pairs: from the photos that are
     in training then, which are fewer once some have turned out unreadable.
     """
-
-    rounds, regions, sharded = 1, False, False
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.labels = scene, scene.places.labels
@@ -44,12 +41,6 @@ class PairObjective:
         self.loss.update_counts(torch.from_numpy(photos_of_places(self.scene)))
         self.loss.set_epoch(epoch)
         return False
-
-    def restart(self) -> None:
-        """Nothing to go back to."""
-
-    def forget(self, epoch: int, round_: int) -> None:
-        """Nothing was kept: batches can be drawn again."""
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         return self._steps(self._bunches(self.scene.dice(epoch)), self.scene.dice(epoch + 10**6))
@@ -74,12 +65,6 @@ class PairObjective:
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         loss: Tensor = self.loss(descriptors, labels)
         return loss
-
-    def parameters(self) -> list[nn.Parameter]:
-        return []
-
-    def shards(self) -> Mapping[str, nn.Parameter]:
-        return {}
 
     def memory(self) -> nn.Module:
         return self.loss

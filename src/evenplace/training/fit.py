@@ -19,13 +19,17 @@ from torch.nn.parallel import DistributedDataParallel
 from evenplace.describe.describer import Progress
 from evenplace.describe.devices import carry, loss_scaler, lower_precision, weight_type
 from evenplace.errors import PlaceError
+from evenplace.losses import loss_takes
 from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.networks.network import PlaceNetwork
 from evenplace.training.batch_pictures import describe_regions
 from evenplace.training.batches import Step
-from evenplace.training.objective import Scene, build_objective
+from evenplace.training.classify import LevelObjective, SoftmaxObjective, focal_objective
+from evenplace.training.compare import CliqueObjective, PairObjective
+from evenplace.training.objective import Objective, Scene
 from evenplace.training.progress import RunLog, State, load_progress, save_progress
 from evenplace.training.schedule import Average, build_optimiser, rate, set_rates
+from evenplace.training.triplets import GenerationObjective, TripletObjective
 from evenplace.training.validation import HeldOut, Recall
 
 _BEST = "best.safetensors"
@@ -253,3 +257,19 @@ class _Describer(nn.Module):
     def forward(self, maps: Tensor, regions: bool = False) -> Tensor:
         network = self._whole[0]
         return describe_regions(network, maps) if regions else network.describe(maps)
+
+
+def build_objective(scene: Scene) -> Objective:
+    """Choose by what the loss takes, how the map is cut, and the sampler."""
+    recipe = scene.recipe
+    if loss_takes(recipe.loss.name) == "cosines":
+        if recipe.places.rule == "focal-grid":
+            return focal_objective(scene)
+        levels = recipe.places.rule in ("hierarchy", "intersection")
+        return LevelObjective(scene) if levels else SoftmaxObjective(scene)
+    kinds = {
+        "cliques": CliqueObjective,
+        "triplets": TripletObjective,
+        "generations": GenerationObjective,
+    }
+    return kinds.get(recipe.training.sampler, PairObjective)(scene)

@@ -10,7 +10,7 @@ B batch · D descriptor · C places
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,15 +68,16 @@ class Scene:
         return built.to(self.device)
 
 
-class Objective(Protocol):
-    """Batches of an epoch, and the loss of each."""
+class Objective:
+    """Batches of an epoch, and the loss of each; what most have nothing to say to is said here."""
 
-    rounds: int  # how often batches are chosen anew within an epoch
-    regions: bool  # whether photos are described region by region
-    sharded: bool  # whether each rank's loss sees its own columns only
+    rounds = 1  # how often batches are chosen anew within an epoch
+    regions = False  # whether photos are described region by region
+    sharded = False  # whether each rank's loss sees its own columns only
 
     def begin(self, epoch: int) -> bool:
         """Hear that an epoch begins; True asks for a fresh optimiser."""
+        raise NotImplementedError
 
     def restart(self) -> None:
         """Put the network back to where it began; only generations ask for it."""
@@ -86,21 +87,27 @@ class Objective(Protocol):
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         """The batches to come, the same on every rank and whenever asked again."""
+        raise NotImplementedError
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         """The loss of the whole batch's descriptors, gathered from all ranks.  (B, D) -> ()."""
+        raise NotImplementedError
 
     def parameters(self) -> list[nn.Parameter]:
         """The classifiers', which learn at a rate of their own."""
+        return []
 
     def shards(self) -> Mapping[str, nn.Parameter]:
         """Parameters outside the network, to be kept in checkpoints; each rank has its own."""
+        return {}
 
     def memory(self) -> nn.Module:
         """What the losses have learnt of the places, to be kept in checkpoints."""
+        raise NotImplementedError
 
     def effect(self, epoch: int) -> dict[str, Any]:
         """What the log should say of weights and offsets."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Leave the network with a prototype for each place."""
@@ -113,24 +120,3 @@ def effect_of(loss: PriorLoss) -> dict[str, Any]:
         "weights": [round(edge, 4) for edge in found.weights],
         "offsets": [round(edge, 4) for edge in found.offsets],
     }
-
-
-def build_objective(scene: Scene) -> Objective:
-    """Choose by what the loss takes, how the map is cut, and the sampler."""
-    from evenplace.losses import loss_takes
-    from evenplace.training.classify import LevelObjective, SoftmaxObjective, focal_objective
-    from evenplace.training.compare import CliqueObjective, PairObjective
-    from evenplace.training.triplets import GenerationObjective, TripletObjective
-
-    recipe = scene.recipe
-    if loss_takes(recipe.loss.name) == "cosines":
-        if recipe.places.rule == "focal-grid":
-            return focal_objective(scene)
-        levels = recipe.places.rule in ("hierarchy", "intersection")
-        return LevelObjective(scene) if levels else SoftmaxObjective(scene)
-    kinds = {
-        "cliques": CliqueObjective,
-        "triplets": TripletObjective,
-        "generations": GenerationObjective,
-    }
-    return kinds.get(recipe.training.sampler, PairObjective)(scene)
