@@ -107,14 +107,16 @@ def test_packed_features_are_small_and_match_as_the_whole_ones_do(name: str) -> 
     kept = packing.unpack(row)
     best = whole.best(packing.count)
     np.testing.assert_allclose(kept.points, best.points, atol=1 / 65_535)
-    assert (np.vecdot(kept.descriptors, best.descriptors) > 0.99).all()
+    likeness = np.vecdot(kept.descriptors, best.descriptors)
+    assert np.median(likeness) > 0.99
+    assert likeness.min() > 0.97  # four bits
     assert kept.width == pytest.approx(whole.width, abs=1e-4)
-    assert verify(whole, kept).inliers > 0.9 * len(kept)
+    assert verify(whole, kept).inliers > 0.85 * len(kept)
 
 
 def test_an_empty_picture_packs_to_no_points() -> None:
-    packing = Packing(64)
-    nothing = Features(np.empty((0, 2), np.float32), np.empty((0, 64), np.float32))
+    packing = Packing(32)
+    nothing = Features(np.empty((0, 2), np.float32), np.empty((0, 32), np.float32))
     assert len(packing.unpack(packing.pack(nothing))) == 0
     assert len(packing.unpack(np.zeros(packing.width, np.uint8))) == 0
 

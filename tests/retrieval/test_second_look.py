@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
+from evenplace.errors import IndexFileError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
@@ -23,13 +23,13 @@ from evenplace.retrieval.second_look import (
 )
 
 Floats = NDArray[np.float32]
-PACKING = Packing(64)
+PACKING = Packing(32)
 
 
 def points(seed: int, count: int = 60) -> Features:
     """The points of a facade that no other seed has."""
     random = np.random.default_rng(seed)
-    drawn = random.normal(size=(count, 64)).astype(np.float32)
+    drawn = random.normal(size=(count, 32)).astype(np.float32)
     where = random.uniform(0.1, 0.9, (count, 2)).astype(np.float32)
     return Features(where, drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
@@ -134,6 +134,15 @@ def test_an_answer_says_what_matched_and_how_many_were_looked_at(index: Index) -
 def test_looking_at_nothing_is_refused(index: Index) -> None:
     with pytest.raises(SettingError, match="verify=0"):
         SecondLook(index, 0)
+
+
+def test_points_that_another_version_kept_are_refused(index: Index, tmp_path: Path) -> None:
+    old = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "old",
+        extra={"xfeat": np.zeros((40, 16_326), np.uint8)},
+    )  # fmt: skip
+    with pytest.raises(IndexFileError, match=r"16326 bytes a photo.*index the photos again"):
+        SecondLook(old)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1000.0])

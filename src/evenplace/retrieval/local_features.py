@@ -26,8 +26,8 @@ from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
 
 Floats = NDArray[np.float32]
-LONGEST = 480  # pixels of the longer side of what is looked at
-COUNT = 500  # points of a query
+LONGEST = 640  # pixels of the longer side of what is looked at
+COUNT = 1_000  # points of a query at most; as many are compared as are kept of a photo
 XFEAT = Path(evenplace.networks.__path__[0]) / "embedded" / "xfeat.onnx"
 _STRIDE = 32  # of XFeat's coarsest map: sides must be multiples
 
@@ -99,17 +99,25 @@ class XFeat:
 
     Potje et al., "XFeat: Accelerated Features for Lightweight Image Matching", CVPR 2024.  The
     network and its weights are the authors' (github.com/verlab/accelerated_features, Apache-2.0)
-    as one ONNX file: `tests/networks/xfeat_in_torch.py` wrote it and is its oracle.
+    as one ONNX file: `tests/networks/xfeat_in_torch.py` wrote it and is its oracle.  Of its 64
+    numbers a point the 32 principal axes are kept, 96 % of what points of two cities are, turned
+    so that all say as much and four bits lose little.  More points then fit: on Cambridge 800 of
+    them tell 51 % of the right candidates from 99 % of the wrong ones, 240 of 64 numbers 35 %.
     """
 
     count: int = COUNT
     least: float = 0.05  # chance below which a pixel is no point
     name: str = "xfeat"
-    dim: int = 64
+    dim: int = 32
 
     @cached_property
     def _session(self) -> Any:
         return open_session(XFEAT, threads=1)  # two photos at a time gain more than two threads
+
+    @cached_property
+    def _axes(self) -> Floats:
+        axes: Floats = np.load(XFEAT.with_name("xfeat_axes.npy")).astype(np.float32)  # (64, D)
+        return axes
 
     def extract(self, picture: Image.Image) -> Features:
         width, height = (max(side // _STRIDE, 1) * _STRIDE for side in picture.size)
@@ -124,7 +132,7 @@ class XFeat:
         sure = peaks[0, y, x] * sample(reliability, spots, cubic=False)[:, 0]
         best = np.argsort(-sure, kind="stable")[: self.count]
         points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
-        return _features(points, sample(described, spots[best], cubic=True), picture)
+        return _features(points, sample(described, spots[best], cubic=True) @ self._axes, picture)
 
 
 def sample(maps: Floats, spots: Floats, *, cubic: bool) -> Floats:
@@ -167,7 +175,7 @@ def build_local_features(name: str, **settings: Any) -> LocalFeatures:
 
 
 def features_of(kind: LocalFeatures, photo: str | Path | bytes | Image.Image) -> Features:
-    """The points of a photo file, its bytes or a picture, seen with 480 pixels on the long side.
+    """The points of a photo file, its bytes or a picture, seen with 640 pixels on the long side.
 
     Always that many: a photo and its thumbnail then show their points at one scale.
     """

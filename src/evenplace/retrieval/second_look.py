@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from evenplace.errors import PhotoError, SettingError
+from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (
@@ -99,6 +99,12 @@ class SecondLook:
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
         self.packing = Packing(self.kind.dim)
+        self._kept = index.columns.get(self.kind.name)
+        if self._kept is not None and self._kept.shape[1] != self.packing.width:
+            raise IndexFileError(
+                f"{index.folder} keeps {self.kind.name} points in {self._kept.shape[1]} bytes a "
+                f"photo, this version reads {self.packing.width}; index the photos again"
+            )
         self._held: OrderedDict[int, Features | None] = OrderedDict()
         self._lock = Lock()
 
@@ -170,9 +176,8 @@ class SecondLook:
         return [one or Features.nothing(self.kind.dim) for one in self._features(rows)]
 
     def _features(self, rows: Rows) -> list[Features | None]:
-        kept = self.index.columns.get(self.kind.name)
-        if kept is not None:
-            return [self.packing.unpack(row) for row in kept[rows]]
+        if self._kept is not None:
+            return [self.packing.unpack(row) for row in self._kept[rows]]
         return [self._find(int(row)) for row in rows]
 
     def _find(self, row: int) -> Features | None:

@@ -18,7 +18,7 @@ from evenplace.retrieval.local_features import Features
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 FITS = ("homography", "fundamental")
-RATIO = 0.95  # a match is so much nearer than the query point's next best
+RATIO = 0.9  # a match is so much nearer than the query point's next best
 VERIFIED, REFUTED = 30, 12  # inliers from which two photos show one thing; up to which nothing
 _PIXELS = 480.0  # of the longer side while fitting: OpenCV's fits expect pixels
 _OFF = 7.0  # pixels that a match may lie from where the fit puts it

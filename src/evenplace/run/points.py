@@ -22,7 +22,7 @@ from evenplace.retrieval.packed_features import KnownRows, Packing, pack_photos
 def cached_points(folder: Path, features: str) -> KnownRows:
     """Rows that an earlier command kept; those of files that changed since are left out."""
     known: KnownRows = {}
-    for listed in sorted(folder.glob(f"{features}-*.photos")):
+    for listed in sorted(folder.glob(f"{_stem(features)}-*.photos")):
         rows = np.asarray(map_array(listed.with_suffix(".npy")))
         for row, stamp in zip(rows, listed.read_text().split("\n"), strict=True):
             path = stamp.split("|", 2)[2]
@@ -33,7 +33,8 @@ def cached_points(folder: Path, features: str) -> KnownRows:
 
 def indexed_points(index: Index, features: str) -> KnownRows:
     """Rows that an index keeps, if it does."""
-    if features not in index.columns:
+    kept = index.columns.get(features)
+    if kept is None or kept.shape[1] != Packing(build_local_features(features).dim).width:
         return {}
     return dict(zip(index.photos.paths, np.asarray(index.columns[features]), strict=True))
 
@@ -50,10 +51,15 @@ def keep_points(
     if not missing:
         return known
     kind, stamps = build_local_features(features), "\n".join(map(stamp_file, missing))
-    kept = folder / f"{features}-{hashlib.sha256(stamps.encode()).hexdigest()[:16]}.npy"
+    kept = folder / f"{_stem(features)}-{hashlib.sha256(stamps.encode()).hexdigest()[:16]}.npy"
     folder.mkdir(parents=True, exist_ok=True)
     blocks = pack_photos(kind, missing, progress=progress)
     with whole_file(kept, RunError) as draft:
         write_blocks(draft, blocks, (len(missing), Packing(kind.dim).width), np.uint8)
     kept.with_suffix(".photos").write_text(stamps)  # last: what it lists is there
     return known | dict(zip(missing, np.asarray(map_array(kept)), strict=True))
+
+
+def _stem(features: str) -> str:
+    """How files of kept points begin: rows of another width are other files."""
+    return f"{features}-{Packing(build_local_features(features).dim).width}"
