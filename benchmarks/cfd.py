@@ -1,6 +1,6 @@
 """What the Characteristic Function Distance amounts to: the figures of docs/method.md.
 
-    python benchmarks/cfd.py [--check]
+    python -m benchmarks.cfd [--check]
 
 Descriptors are drawn: 400 places of 1 to 60 photos in 512 dimensions, neighbours alike, each
 place with its own spread; 300 queries, one seed.  Writes benchmarks/results/cfd.md; with
@@ -113,7 +113,7 @@ def main() -> int:
     text = "\n".join(
         [*lines, "", *(f"- {'holds' if ok else 'FAILS'}: {claim}" for claim, ok in claims.items())]
     )
-    head = f"# CFD\n\n{datetime.date.today()}, `python benchmarks/cfd.py --check`, seed {SEED}.\n\n"
+    head = f"# CFD\n\n{datetime.date.today()}, `python -m benchmarks.cfd --check`, seed {SEED}.\n\n"
     RESULTS.write_text(head + text + "\n")
     print(text)
     return 0 if all(claims.values()) or not asked.check else 1
@@ -121,8 +121,7 @@ def main() -> int:
 
 def amplitude_bias(database: Database, mode: str) -> tuple[float, float, float]:
     """Mean amplitude, and how it follows the number of photos with and without correction."""
-    rng = np.random.default_rng(SEED)
-    points = spectrum.draw_frequencies(mode, 1024, DIM, rng, spread=0.8)
+    points = spectrum.draw_frequencies(mode, DIM, seed=SEED, spread=0.8)
     spectra = spectrum.place_spectra(database.descriptors, database.starts, points)
     several = database.sizes > 1
     plain = spectrum.amplitudes(spectra, database.sizes).mean(axis=1)

@@ -9,6 +9,7 @@
     flat       against faiss IndexFlatL2 on the same vectors in the same run
     growth     100,000 and --growth photos at the same density
     updates    16 threads ask while a writer changes the index
+    kills      kill -9 at 200 random moments of builds and updates
     impostors  the impostor term of a large index against all pairs
     update     seconds to add one photo in a hundred
     exact      exact evaluation of 1,000 × 1,000,000 × 512 within 2 GB, beside faiss
@@ -28,7 +29,7 @@ from pathlib import Path
 from benchmarks import search_parts as parts
 from benchmarks import search_size as size
 from benchmarks.search_table import Cell, write_section
-from benchmarks.search_updates import updates
+from benchmarks.search_updates import kills, updates
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
     parser.add_argument("--photos", type=int, default=2_800_000)
     parser.add_argument("--dim", type=int, default=768)
     parser.add_argument("--growth", type=int, default=10_000_000, metavar="PHOTOS")
-    parser.add_argument("--growth-dim", type=int, default=256)
+    parser.add_argument("--growth-dim", type=int, default=768)
     parser.add_argument("--only", metavar="PART", help="one of the parts above")
     parser.add_argument("--folder", type=Path, help="keep vectors and indexes here")
     parser.add_argument("--draw", action="store_true", help="make the files of --only, no more")
@@ -55,6 +56,7 @@ def main() -> int:
             "flat": lambda: parts.flat(city),
             "growth": lambda: parts.growth(small, large),
             "updates": lambda: updates(folder),
+            "kills": lambda: kills(folder),
             "impostors": lambda: parts.impostors(folder),
             "update": lambda: size.update(city),
             "exact": lambda: size.exact(folder),

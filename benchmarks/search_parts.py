@@ -15,7 +15,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.search_table import Cell, least, most, plain, timed
+from benchmarks.search_table import Cell, Watched, least, most, plain, timed
 from benchmarks.search_town import Town, asked, drawn
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
@@ -36,13 +36,13 @@ bare = resident()
 began = time.perf_counter()
 engine = Search(open_index({folder!r}), rerank="fused")
 seconds = time.perf_counter() - began
-ready = used = resident()
+ready, used, own = resident(), 0.0, 0.0
 rng = np.random.default_rng(0)
 for _ in range(150):
     queries = engine.index.vectors(np.sort(rng.integers(len(engine.index), size=16)))
     engine.search(queries / np.linalg.norm(queries, axis=1, keepdims=True), 5)
-    used = max(used, resident())
-print(json.dumps(dict(seconds=seconds, bare=bare, open=ready, used=used)))
+    used, own = max(used, resident()), max(own, resident("RssAnon"))
+print(json.dumps(dict(seconds=seconds, bare=bare, open=ready, used=used, own=own)))
 """
 
 
@@ -89,10 +89,13 @@ def build(city: City) -> list[Cell]:
     """From a file of descriptors to an index."""
     city.draw()
     sizes = city.town.sizes
+    with Watched() as memory:
+        seconds = city.build()
     return [
         plain("photos, dimensions, places", f"{city.photos:,}, {city.dim}, {len(sizes):,}"),
         plain("photos in a place", f"{sizes.min()} to {sizes.max()}"),
-        least("build from descriptors, photos a second", city.photos / city.build(), 50_000),
+        least("build from descriptors, photos a second", city.photos / seconds, 50_000),
+        most("memory while building, without pages of files, GB", memory.most, 1.5),
     ]
 
 
@@ -120,7 +123,8 @@ def opening(city: City) -> list[Cell]:
         most("open, seconds", use["seconds"], 1.0),
         plain("resident before, GB (interpreter, torch, faiss)", f"{use['bare']:.2f}"),
         most("resident with the index open, GB", use["open"], 1.5),
-        most("resident while answering 2,400 queries, most, GB", use["used"], 1.5),
+        most("while answering 2,400 queries, without pages of files, GB", use["own"], 1.5),
+        plain("the same with the pages of files it has mapped, GB", f"{use['used']:.2f}"),
     ]
 
 
@@ -139,7 +143,8 @@ def query(city: City) -> list[Cell]:
         plain("candidates a query", f"{pool:.0f}"),
         most("p99 over median, one query", float(np.percentile(found["l2"], 99)) / median["l2"], 3),
         *batches(engines["l2"], queries),
-        *(most(f"cost of {r} over l2", median[r] / median["l2"], 1.5) for r in ("fused", "cfd")),
+        most("cost of fused over l2", median["fused"] / median["l2"], 1.2),
+        most("cost of cfd over l2", median["cfd"] / median["l2"], 1.4),
     ]
     return [*cells, *(plain(f"one query, {r}, median ms", f"{m:.2f}") for r, m in median.items())]
 
@@ -163,7 +168,7 @@ def flat(city: City) -> list[Cell]:
     return [
         plain("faiss IndexFlatL2, one query, median ms", f"{np.median(theirs):.0f}"),
         plain("ours, one query, median ms", f"{np.median(ours):.2f}"),
-        least("times faster than the flat search", gain, 300),
+        least("times faster than the flat search", gain, 500),
         plain("same first photo as the flat search", f"{agree:.1%}"),
     ]
 
@@ -197,7 +202,8 @@ def impostors(folder: Path) -> list[Cell]:
         plain("impostor term, mean of exact and of the approximation",
               f"{exact.mean():.3f}, {index.impostors.mean():.3f}"),
         plain("correlation over photos", f"{np.corrcoef(exact, index.impostors)[0, 1]:.3f}"),
-        plain("too small by, mean", f"{gap.mean():.4f}"),
+        most("impostor terms: exact less approximate, mean", abs(float(gap.mean())), 0.02),
+        plain("of one photo, mean of the absolute gap", f"{np.abs(gap).mean():.3f}"),
     ]  # fmt: skip
 
 

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Position, Search
-from evenplace.retrieval.answers import say_bar
+from evenplace.retrieval.answers import fuse_positions, say_bar
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.calibration import fit_calibration
 from evenplace.retrieval.candidates import Pools
-from evenplace.retrieval.position import fuse_positions
 from tests.drawn import EAST, NORTH, photos_at, unit
 
 

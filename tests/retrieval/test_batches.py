@@ -11,11 +11,11 @@ from evenplace.errors import IndexFileError
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
+from evenplace.retrieval.arrays import Column
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pools, rank_pools
-from evenplace.retrieval.column import RowFile
 from evenplace.retrieval.hits import Hits
-from evenplace.retrieval.row_products import _Benches, compare_rows, dots
+from evenplace.retrieval.row_products import compare_rows, dots
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
@@ -86,18 +86,18 @@ def test_products_do_not_depend_on_the_batch(
     monkeypatch.setattr(
         "evenplace.retrieval.row_products._GATHERED", 30 * DIM
     )  # a query in several pieces
-    monkeypatch.setattr("evenplace.retrieval.row_products._BENCHES", _Benches())
     index = built(tmp_path / "index", updated=True)
     queries, _ = drawn(40, 4)
     rows = np.random.default_rng(0).integers(len(index), size=4000)
     cuts = np.sort(np.append([0, 4000], np.random.default_rng(1).integers(4000, size=39)))
-    found = compare_rows(index.columns["descriptors"], queries, rows, cuts)
+    found = compare_rows(index.vectors, queries, rows, cuts)
     np.testing.assert_allclose(
         found, np.vecdot(index.vectors(rows), np.repeat(queries, np.diff(cuts), axis=0)), atol=1e-6
     )
     for query, (first, last) in enumerate(pairwise(cuts)):
-        own = compare_rows(index.columns["descriptors"], queries[query, None], rows[first:last],
-                           np.array([0, last - first]))  # fmt: skip
+        own = compare_rows(
+            index.vectors, queries[query, None], rows[first:last], np.array([0, last - first])
+        )
         np.testing.assert_array_equal(found[first:last], own)
     whole = dots(queries, index.prototypes)
     np.testing.assert_allclose(whole, queries @ index.prototypes.T, atol=1e-5)
@@ -130,7 +130,7 @@ def test_one_sort_ranks_as_three_do(
 def test_a_file_that_became_shorter_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(40, dtype=np.float16).reshape(10, 4))
-    file = RowFile(path)
+    file = Column(path)
     with pytest.raises(IndexFileError, match="no row -1"):
         file.read(np.array([3, -1]), np.empty((2, 4), np.float16))
     rows, out = np.array([7, 2, 3, 4, 9]), np.empty((5, 4), np.float16)

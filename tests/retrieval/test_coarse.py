@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval import coarse as coarse_room
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.means import PlaceMeans
-from evenplace.retrieval.posterior_scale import fit_scale
+from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
 from evenplace.retrieval.shortlist_effort import build_coarse, exact_pass, made_up_queries
 from tests.drawn import unit
 

@@ -11,7 +11,7 @@ from evenplace.places import Grid
 from evenplace.retrieval import open_index, verify_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.impostors import impostor_similarity
-from evenplace.retrieval.means import PlaceMeans
+from evenplace.retrieval.prototypes import PlaceMeans
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 

@@ -11,7 +11,7 @@ from evenplace.places import Grid, KdTree
 from evenplace.places.table import Rule
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.reach import MEANS, fill_means, reach
+from evenplace.retrieval.prototypes import MEANS, fill_means, reach
 
 Floats = NDArray[np.float32]
 

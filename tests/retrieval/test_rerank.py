@@ -22,7 +22,7 @@ from evenplace.retrieval.rerank import (
     build_reranker,
     spectra_for,
 )
-from evenplace.retrieval.stored_spectra import PolarSpectra
+from evenplace.retrieval.spectrum import PolarSpectra
 from tests import oracle_search as oracle
 from tests.drawn import photos_at, unit
 

@@ -229,7 +229,7 @@ def _say_loss(index: "Index") -> None:
 
 def _means(index: "Index") -> str:
     """How many places the database brought itself, where nobody trained."""
-    from evenplace.retrieval.reach import MEANS
+    from evenplace.retrieval.prototypes import MEANS
 
     own = int((index.places.extra.get(MEANS, index.sizes * 0)[index.sizes > 0] == 1).sum())
     return f"{own} places of this database's own (means of descriptors), " if own else ""

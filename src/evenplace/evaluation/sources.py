@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval import Batch, Index, Search
-from evenplace.retrieval.column import ranges
+from evenplace.retrieval.arrays import ranges
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
 from evenplace.retrieval.row_products import dots
-from evenplace.retrieval.stored_spectra import COUNT, SEED, PolarSpectra, as_turns, draw_points
+from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -57,7 +57,7 @@ def _spectral(index: Index, asked: Floats, answers: Rows) -> tuple[Floats, Float
     first = np.where(keys < 0, -1 - keys, index.starts[inside])
     last = np.where(keys < 0, -keys, index.starts[inside + 1])
     rows, of = ranges(first, last)
-    points = draw_points("paper", index.dim, count=COUNT, seed=SEED, spread=1.0)
+    points = draw_frequencies("paper", index.dim)
     starts = np.searchsorted(of, np.arange(len(keys) + 1))
     spectra = PolarSpectra.measure(index.vectors(rows), starts, points)
     turns = as_turns(dots(asked, points))  # (Q, F)

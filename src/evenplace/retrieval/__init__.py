@@ -1,10 +1,9 @@
 """A database to files on disk (`build`, `update`), and a query to hits, which needs no torch."""
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.engine import Batch, Search
+from evenplace.retrieval.engine import Asked, Batch, Search, ask_photos
 from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
 from evenplace.retrieval.index import Index, open_index, verify_index
-from evenplace.retrieval.photo_queries import Asked, ask_photos
 
 __all__ = [
     "Answer",

@@ -1,17 +1,22 @@
-"""Arrays in files: written block by block with plain writes, read as memory maps.
+"""Arrays in files: written block by block with plain writes, read as memory maps or row by row.
 
 Plain writes, because a full disk is then an error; a write through a memory map would end the
 process instead.
+
+P rows asked for · N photos · W numbers a row
 """
 
 import hashlib
 import io
 import json
+import os
+import threading
+import weakref
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +25,8 @@ from numpy.typing import DTypeLike, NDArray
 from evenplace.errors import IndexFileError
 from evenplace.photos.table import METADATA, Photos, Skipped
 from evenplace.retrieval.manifest import FileEntry
+
+Rows = NDArray[np.int64]
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -38,16 +45,42 @@ def write_blocks(
     np.lib.format.write_array_header_1_0(
         header, {"descr": kind.str, "fortran_order": False, "shape": shape}
     )
-    digest = hashlib.sha256(header.getvalue())
-    written = 0
-    with path.open("wb") as file, ThreadPoolExecutor(1) as writer:
+    with path.open("wb") as file:
+        written, entry = _put(file, header.getvalue(), blocks, kind)
+    if shape and written != shape[0]:
+        raise IndexFileError(
+            f"{written} rows came for {path.name}, {shape[0]} were announced; check the descriptors"
+        )
+    return entry
 
-        def put(block: NDArray[Any]) -> None:
-            data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
-            digest.update(data)
-            file.write(data)
 
-        file.write(header.getvalue())
+def append_blocks(
+    path: Path, entry: FileEntry, blocks: Iterable[NDArray[Any]], dtype: DTypeLike
+) -> FileEntry:
+    """Write rows behind those of an entry; whoever has the file open sees what it saw before.
+
+    What a writer that was killed has left behind the entry is overwritten.
+    """
+    with path.open("r+b") as file:
+        file.truncate(entry.total)
+        file.seek(entry.total)
+        _, grown = _put(file, b"", blocks, np.dtype(dtype))
+    return replace(entry, grown=(*entry.grown, grown))
+
+
+def _put(
+    file: BinaryIO, head: bytes, blocks: Iterable[NDArray[Any]], kind: np.dtype[Any]
+) -> tuple[int, FileEntry]:
+    """Rows that were written, and what they are with the head."""
+    digest, written, begins = hashlib.sha256(head), 0, file.tell()
+
+    def put(block: NDArray[Any]) -> None:
+        data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
+        digest.update(data)
+        file.write(data)
+
+    with ThreadPoolExecutor(1) as writer:
+        file.write(head)
         under_way: Future[None] | None = None
         for block in blocks:
             if under_way is not None:
@@ -56,13 +89,8 @@ def write_blocks(
             written += len(block)
         if under_way is not None:
             under_way.result()
-        file.flush()
-        size = file.tell()
-    if shape and written != shape[0]:
-        raise IndexFileError(
-            f"{written} rows came for {path.name}, {shape[0]} were announced; check the descriptors"
-        )
-    return FileEntry(size, digest.hexdigest())
+    file.flush()
+    return written, FileEntry(file.tell() - begins, digest.hexdigest())
 
 
 def map_array(path: Path) -> NDArray[Any]:
@@ -90,3 +118,89 @@ def map_photos(path: Path) -> Photos:
         raise IndexFileError(f"{path} is damaged ({cause}); build the index again") from cause
     found = json.loads((table.schema.metadata or {}).get(METADATA, b"[]"))
     return Photos(table.replace_schema_metadata(None), [Skipped(**one) for one in found])
+
+
+class Column:
+    """Something of every photo in one large .npy file; several threads may read.
+
+    slots: (N,) row of the file that each photo has; in the order of the file unless told.
+
+    By plain reads: what a memory map has touched counts as the process's memory and costs a fault
+    a page; what was read lies in the page cache alone.  The file stays readable when its name is
+    removed.
+    """
+
+    def __init__(self, path: Path, slots: Rows | None = None) -> None:
+        mapped = map_array(path)  # of the rows that were written first
+        self.path, self.handle = path, os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self.handle)
+        self.slots = slots
+        self.shape = (len(mapped) if slots is None else len(slots), int(mapped.shape[1]))
+        self.dtype: np.dtype[Any] = mapped.dtype
+        self.width = mapped.shape[1] * mapped.itemsize  # bytes
+        self.begins = int(mapped.offset)  # type: ignore[attr-defined]  # of a map
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    def read(self, rows: Rows, out: NDArray[Any]) -> None:
+        """Read rows into an array, those that follow each other in one go.  (P,), (P, W)."""
+        if not len(rows):
+            return
+        if rows.min() < 0:
+            raise IndexFileError(f"{self.path} has no row {rows.min()}; rows count from 0")
+        if self.slots is not None:
+            rows = self.slots[rows]
+        cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
+        target, width = out.data.cast("B"), self.width
+        for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
+            part, at = target[begin * width : end * width], self.begins + row * width
+            while part:
+                count = _read(self.handle, part, at)
+                if not count:
+                    raise IndexFileError(
+                        f"{self.path} ends before row {rows[end - 1]}; build it again"
+                    )
+                part, at = part[count:], at + count
+
+    def __getitem__(self, which: Any) -> NDArray[Any]:
+        """A copy of some rows, chosen as numpy chooses.  (P, W)."""
+        if isinstance(which, np.ndarray) and which.dtype.kind == "i":
+            rows = which
+        else:
+            rows = np.arange(len(self))[which]
+        if not rows.ndim:
+            row: NDArray[Any] = self[rows[None]][0]
+            return row
+        found = np.empty((len(rows), self.shape[1]), self.dtype)
+        self.read(rows, found)
+        return found
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+
+def _read(handle: int, out: memoryview, at: int) -> int:
+    """Read into memory from somewhere in a file; how many bytes came."""
+    if hasattr(os, "preadv"):
+        return os.preadv(handle, [out], at)
+    with _ONE_BY_ONE:  # Windows: a handle has one position
+        os.lseek(handle, at, os.SEEK_SET)
+        data = os.read(handle, len(out))
+    out[: len(data)] = data
+    return len(data)
+
+
+_ONE_BY_ONE = threading.Lock()
+
+
+def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
+    """Every number in every range, range by range, and which range it is of."""
+    lengths = last - first
+    of = np.repeat(np.arange(len(first)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(len(of)) + np.repeat(first - before, lengths), of

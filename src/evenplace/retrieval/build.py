@@ -22,7 +22,7 @@ from evenplace.retrieval.generation import write_first
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest, next_generation, writing
-from evenplace.retrieval.reach import mark_means, reach
+from evenplace.retrieval.prototypes import mark_means, reach
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import map_array, write_array
 from evenplace.retrieval.codec import principal_axes
-from evenplace.retrieval.row_products import compare_held, dots
+from evenplace.retrieval.row_products import dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -77,12 +77,10 @@ class Coarse:
 
     @classmethod
     def open(cls, folder: Path, tuning: dict[str, Any]) -> Self | None:
-        """None when the index has none, or faiss is not installed: then every prototype is read."""
+        """None when faiss is not installed: then every prototype is read."""
         try:
             import faiss
         except ImportError:
-            return None
-        if not (folder / "coarse.faiss").exists():
             return None
         mean, axes, covariance, members = (
             np.array(map_array(folder / f"coarse-{part}.npy")) for part in _ARRAYS
@@ -95,7 +93,7 @@ class Coarse:
         """Find the n best places of each query.  queries: (Q, D), prototypes: all places'."""
         reduced = dots(queries, self.directions)  # (Q, d)
         places = self.candidates(reduced, n)  # (Q, R)
-        exact = compare_held(prototypes, queries, places)  # (Q, R)
+        exact = compare_places(prototypes, queries, places)  # (Q, R)
         every = np.arange(len(queries))[:, None]
         best = every, np.argsort(-exact, axis=1, kind="stable")[:, :n]
         middle, lowest = np.vecdot(queries, self.mean), exact.min(axis=1)
@@ -132,6 +130,16 @@ class Coarse:
         inside = np.array([log_normal(one) for one in reach.tolist()])
         whole = np.log(len(self.members)) + scale * middle + scale**2 * variance / 2
         return np.asarray(whole + inside, np.float32)
+
+
+def compare_places(prototypes: Floats, queries: Floats, places: Rows) -> Floats:
+    """<query, prototype> of each query with its own places, on all cores.  (Q, R) -> (Q, R)."""
+    import faiss
+
+    found = np.empty(places.shape, np.float32)
+    arrays = (found, queries, prototypes, places)
+    faiss.fvec_inner_products_by_idx(*map(faiss.swig_ptr, arrays), queries.shape[1], *places.shape)
+    return found
 
 
 def log_normal(reach: float) -> float:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
-from evenplace.retrieval.answers import explain, least_confidence, masses
+from evenplace.photos.table import Skipped
+from evenplace.retrieval.answers import explain, fuse_positions, least_confidence, masses, read_hits
 from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
-from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits
+from evenplace.retrieval.hits import STAGES, Answer, Hit, Hits, join_hits, no_hits
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import Manifest
 from evenplace.retrieval.pairing import (
@@ -28,11 +29,9 @@ from evenplace.retrieval.pairing import (
     check_same_photos,
     split_queries,
 )
-from evenplace.retrieval.position import fuse_positions
 from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
 from evenplace.retrieval.second_look import Picture, SecondLook
-from evenplace.retrieval.shortlist import Shortlist
-from evenplace.retrieval.shortlisted_photos import collect, collect_around, refined
+from evenplace.retrieval.shortlist import Shortlist, collect, collect_around, refined
 from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 
 Floats = NDArray[np.float32]
@@ -127,7 +126,7 @@ class Search:
                 "check that database and training photos are of one city, or pass exact=True"
             )
         self.shortlist = min(shortlist, len(self.places.reachable))
-        self.embedded = EmbeddedStore(self.ranking)
+        self.embedded = EmbeddedStore(self.ranking, mapped=not exact)
         self.store: Store = store or self.embedded
         self.look = look
 
@@ -227,31 +226,7 @@ class Search:
 
     def hits(self, found: Hits, query: int) -> list[Hit]:
         """The answers to one of several queries, as a person reads them."""
-        rows = found.rows[query][found.rows[query] >= 0]
-        paths, places = self.index.paths(rows), self.index.places_of(rows).tolist()
-        spots, sure = self.index.spots(rows).tolist(), float(found.confidence[query])
-        return [
-            Hit(
-                path=path,
-                position=(east, north),
-                distance=float(distance),
-                place=place,
-                confidence=sure,
-                row=int(row),
-                similarity=float(cosine),
-                inliers=None if np.isnan(inliers) else int(inliers),
-            )
-            for path, (east, north, _), distance, place, row, cosine, inliers in zip(
-                paths,
-                spots,
-                found.distances[query],
-                places,
-                rows,
-                found.cosines[query],
-                found.inliers[query],
-                strict=False,
-            )
-        ]
+        return read_hits(self.index, found, query)
 
     def _matched(self, hits: list[Hit], picture: Picture | None, count: int) -> list[Hit]:
         """The hits, the first of them with the points they share with the picture."""
@@ -280,9 +255,7 @@ class Search:
             parts.append(batch.hits)
             if progress:
                 progress(batch.first + len(batch.hits), len(descriptors))
-        if not parts:
-            return join_hits([self._nothing(k)])
-        return join_hits(parts)
+        return join_hits(parts) if parts else no_hits(k, self.shortlist)
 
     def batches(
         self,
@@ -394,23 +367,6 @@ class Search:
         unseen = [np.isin(pools[q].rows, rows) for q, rows in enumerate(hidden)]
         return pools.without(np.concatenate(unseen))
 
-    def _nothing(self, k: int) -> Hits:
-        """The answers to no queries."""
-        none = np.empty((0, k), np.float32)
-        places = np.empty((0, self.shortlist), np.float32)
-        return Hits(
-            rows=none.astype(np.int64),
-            distances=none,
-            cosines=none,
-            inliers=none,
-            looked=np.empty(0, np.int64),
-            shortlist=places.astype(np.int64),
-            posterior=places,
-            confidence=np.empty(0, np.float32),
-            positions=(),
-            elapsed_ms={},
-        )
-
     def _rank(self, pools: Pools) -> Rankings:
         if isinstance(self.rule, Measure):
             return self.rule.rank_all(pools)
@@ -452,3 +408,35 @@ class Search:
         queries = np.ascontiguousarray(descriptors, np.float32)
         check_queries(queries, self.index, self.ranking)
         return queries
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries answered from their files: hits, the rows that could be read, and the rest."""
+
+    hits: Hits
+    rows: Rows
+    skipped: tuple[Skipped, ...]
+
+
+def ask_photos(
+    engine: Search, paths: Sequence[str], k: int = 20, *, progress: Progress | None = None
+) -> Asked:
+    """Answer photo files one by one, so that each stage's time is what one query costs."""
+    if engine.describer is None:
+        raise SettingError("this engine has no describer; ask it with descriptors: search()")
+    parts: list[Hits] = []
+    rows: list[int] = []
+    skipped: list[Skipped] = []
+    for row, path in enumerate(paths):
+        described = engine.describer.describe([path])
+        skipped += described.skipped
+        if len(described.rows):
+            parts.append(engine.search(described.descriptors, k, pictures=[path]))
+            spent = described.decode_ms + described.network_ms
+            parts[-1].elapsed_ms["extract"] = np.array([spent])
+            rows.append(row)
+        if progress:
+            progress(len(rows) + len(skipped), len(paths))
+    found = join_hits(parts)
+    return Asked(found, np.array(rows, dtype=np.int64), tuple(skipped))

@@ -17,21 +17,17 @@ from evenplace.photos.files import sync
 from evenplace.photos.same_files import first_of_each
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import map_array, write_array, write_blocks, write_photos
+from evenplace.retrieval.arrays import Column, map_array, write_array, write_blocks, write_photos
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
-from evenplace.retrieval.codec_loss import measure_loss
-from evenplace.retrieval.column import Column
+from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec, measure_loss
 from evenplace.retrieval.impostors import impostor_terms
 from evenplace.retrieval.index import ROWS
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries
-from evenplace.retrieval.means import PlaceMeans
-from evenplace.retrieval.posterior_scale import fit_scale, photo_spread
-from evenplace.retrieval.reach import fill_means
+from evenplace.retrieval.prototypes import PlaceMeans, fill_means, fit_scale, photo_spread
 from evenplace.retrieval.row_products import widened
 from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
-from evenplace.retrieval.stored_spectra import COUNT, SEED, draw_points, write_spectra
+from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -72,7 +68,7 @@ def write_first(
     photos' mean directions.  A scale of 0 is fitted.  keep: how descriptors are kept: a codec's
     name, or bytes a photo.
     """
-    target = folder / f"{manifest.generation:06d}"
+    target = folder / manifest.part
     target.mkdir()
     photos, order = _once(photos, places)
     known, codec, loss = {}, Codec(), {}
@@ -104,10 +100,10 @@ def write_first(
     write_layout(target, ordered, places, order.starts)
     with ThreadPoolExecutor(1) as disk:
         settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")
-        kept = Descriptors(Column([target / f"{ROWS}descriptors.npy"]), codec)
+        kept = Descriptors(Column(target / f"{ROWS}descriptors.npy"), codec)
         scale, tuning = _write_derived(target, manifest, kept, ordered, order.starts, prototypes)
         settled.result()
-    files = entries(folder, target.name, known)
+    files = entries(target, known)
     replace(manifest, scale=scale, tuning=tuning, files=files, codec=codec.name, loss=loss).write(
         folder
     )
@@ -237,13 +233,8 @@ def _write_derived(
     impostors = impostor_terms(descriptors, photos.points, starts, prototypes, coarse, every, loose)
     write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
     for name in manifest.spectra:
-        points = draw_points(
-            name,
-            prototypes.shape[1],
-            count=COUNT,
-            seed=SEED,
-            spread=photo_spread(descriptors, starts),
-        )
+        spread = photo_spread(descriptors, starts)
+        points = draw_frequencies(name, prototypes.shape[1], spread=spread)
         write_spectra(target, name, descriptors, starts, points)
     return scale, tuning
 

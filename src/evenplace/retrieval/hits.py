@@ -94,6 +94,8 @@ class Answer:
 
 def join_hits(parts: Sequence[Hits]) -> Hits:
     """Batches of answers as one; at least one batch."""
+    if len(parts) == 1:
+        return parts[0]
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -110,4 +112,21 @@ def join_hits(parts: Sequence[Hits]) -> Hits:
         confidence=joined("confidence"),
         positions=tuple(position for part in parts for position in part.positions),
         elapsed_ms={s: np.concatenate([part.elapsed_ms[s] for part in parts]) for s in stages},
+    )
+
+
+def no_hits(k: int, places: int) -> Hits:
+    """The answers to no queries: k hits and so many places each."""
+    none, listed = np.empty((0, k), np.float32), np.empty((0, places), np.float32)
+    return Hits(
+        rows=none.astype(np.int64),
+        distances=none,
+        cosines=none,
+        inliers=none,
+        looked=np.empty(0, np.int64),
+        shortlist=listed.astype(np.int64),
+        posterior=listed,
+        confidence=np.empty(0, np.float32),
+        positions=(),
+        elapsed_ms={},
     )

@@ -2,11 +2,11 @@
 
     index/manifest.json            one generation: its files with checksums, the model, the scale
     index/lock                     held by whoever writes
-    index/000001/                  what the first generation wrote
+    index/000001/                  the files of the first generation
         rows-descriptors.npy       (N, D) float16, photos of a place side by side
         rows-NAME.npy              (N, W) whatever else is kept of each photo
+        slots.npy                  (N,) which of the rows is each photo's, after an update
         codec-*.npy                how descriptors are kept, where not as float16
-        slots.npy                  (N,) where each photo's rows lie, unless they are in order
         starts.npy                 (C + 1,) photos starts[c] to starts[c + 1] belong to place c
         photos.arrow               path, position, heading, time of each
         impostors.npy              (N,) float32
@@ -15,11 +15,11 @@
         coarse*                    codes of the prototypes, from 4096 places on
         levels-*.npy               classes whose sums score the places (CPlaNet)
         spectra-NAME-*.npy         characteristic functions of the places
-    index/000002/                  what the second wrote anew; its manifest names the rest above
 
-A generation is whole: its manifest names all that it consists of, and a file that did not change
-is the one an earlier generation wrote.  Rows of photos come in segments: an update writes those
-of the photos that came, and `slots` puts all of them into the order of the places.
+A generation is whole.  An update writes the small files anew; rows of photos are written behind
+those of the generation before, in the same file by another name (a hard link), and `slots` puts
+them into the order of the places.  When half of the rows are of photos that went, all are written
+again.
 
 Photos from starts[C] on are in no place: no shortlist reaches them.
 
@@ -38,15 +38,14 @@ from numpy.typing import NDArray
 from evenplace.errors import EvenPlaceError, PhotoError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import map_array, map_photos
+from evenplace.retrieval.arrays import Column, map_array, map_photos, ranges
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
-from evenplace.retrieval.column import Column, ranges
-from evenplace.retrieval.levels import CLASSES, PARENTS, STARTS, Levels
+from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest
-from evenplace.retrieval.posterior_scale import photo_spread
+from evenplace.retrieval.prototypes import photo_spread
 from evenplace.retrieval.row_products import widened
-from evenplace.retrieval.stored_spectra import COUNT, SEED, PolarSpectra, draw_points
+from evenplace.retrieval.spectrum import COUNT, SEED, PolarSpectra, draw_frequencies
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -157,7 +156,7 @@ class Index:
         if (count, seed) == (COUNT, SEED) and name in self.kept_spectra:
             return self.kept_spectra[name]
         spread = photo_spread(self.descriptors, self.starts)
-        points = draw_points(name, self.dim, count=count, seed=seed, spread=spread)
+        points = draw_frequencies(name, self.dim, count=count, seed=seed, spread=spread)
         return PolarSpectra.measure(self.descriptors, self.starts, points)
 
 
@@ -193,41 +192,23 @@ def _newest(folder: Path, look: Callable[[Path, Manifest], T]) -> T:
 def _open(folder: Path, manifest: Manifest) -> Index:
     manifest.check_sizes(folder)
 
-    def one(name: str) -> Path:
-        return folder / manifest.named(name)[0]
+    here, names = folder / manifest.part, [path.partition("/")[2] for path in manifest.files]
 
-    slots = np.array(map_array(one("slots.npy"))) if manifest.named("slots.npy") else None
+    def named(prefix: str) -> list[Path]:
+        return [here / name for name in names if name.startswith(prefix)]
+
+    slots = np.array(map_array(here / "slots.npy")) if named("slots.") else None
     return Index(
         folder=folder,
         manifest=manifest,
-        photos=map_photos(one("photos.arrow")),
-        places=Places.read(one("places.parquet")),
-        starts=np.array(map_array(one("starts.npy"))),
-        prototypes=np.asarray(map_array(one("prototypes.npy"))),
-        impostors=np.asarray(map_array(one("impostors.npy"))),
-        columns={
-            name: Column([folder / path for path in manifest.named(f"{ROWS}{name}.npy")], slots)
-            for name in column_names(manifest)
-        },
-        codec=Codec.open(manifest.codec, [folder / path for path in codec_files(manifest)]),
-        coarse=Coarse.open(one("coarse.faiss").parent, manifest.tuning)
-        if manifest.named("coarse.faiss")
-        else None,
-        levels=Levels.open(one(CLASSES), one(PARENTS), one(STARTS))
-        if manifest.named(CLASSES)
-        else None,
-        kept_spectra={
-            name: PolarSpectra.open(one(f"spectra-{name}-points.npy").parent, name)
-            for name in manifest.spectra
-        },
+        photos=map_photos(here / "photos.arrow"),
+        places=Places.read(here / "places.parquet"),
+        starts=np.array(map_array(here / "starts.npy")),
+        prototypes=np.asarray(map_array(here / "prototypes.npy")),
+        impostors=np.asarray(map_array(here / "impostors.npy")),
+        columns={path.stem[len(ROWS) :]: Column(path, slots) for path in named(ROWS)},
+        codec=Codec.open(manifest.codec, named("codec-")),
+        coarse=Coarse.open(here, manifest.tuning) if named("coarse.") else None,
+        levels=Levels.open(here) if named("levels-") else None,
+        kept_spectra={name: PolarSpectra.open(here, name) for name in manifest.spectra},
     )
-
-
-def codec_files(manifest: Manifest) -> list[str]:
-    return [path for path in manifest.files if "/codec-" in path]
-
-
-def column_names(manifest: Manifest) -> list[str]:
-    """What a generation keeps of each photo."""
-    names = {path.partition("/")[2] for path in manifest.files}
-    return sorted(name[len(ROWS) : -len(".npy")] for name in names if name.startswith(ROWS))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
-CLASSES, PARENTS, STARTS = "levels-classes.npy", "levels-parents.npy", "levels-starts.npy"
+_FILES = ("levels-classes.npy", "levels-parents.npy", "levels-starts.npy")
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,12 @@ class Levels:
         return cls(np.concatenate(own), parents, starts)
 
     def write(self, folder: Path) -> None:
-        write_array(folder / CLASSES, self.classes)
-        write_array(folder / STARTS, self.starts)
-        self.write_parents(folder)
-
-    def write_parents(self, folder: Path) -> None:
-        write_array(folder / PARENTS, self.parents)
+        for name, values in zip(_FILES, (self.classes, self.parents, self.starts), strict=True):
+            write_array(folder / name, values)
 
     @classmethod
-    def open(cls, classes: Path, parents: Path, starts: Path) -> Self:
-        return cls(
-            np.asarray(map_array(classes)),
-            np.array(map_array(parents)),
-            np.array(map_array(starts)),
-        )
+    def open(cls, folder: Path) -> Self:
+        return cls(*(np.array(map_array(folder / name)) for name in _FILES))
 
     def renumbered(self, numbers: Rows, count: int) -> Self:
         """With places opened among the known ones.  numbers: (C before,) what each is called."""

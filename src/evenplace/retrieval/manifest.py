@@ -8,8 +8,9 @@ the other, and a writer that is killed leaves the last good one.
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -19,7 +20,7 @@ from evenplace.errors import IndexFileError
 from evenplace.photos.files import because, sync
 from evenplace.photos.locks import only_writer
 
-VERSION = 3
+VERSION = 4
 NAME = "manifest.json"
 _LOCK = "lock"
 
@@ -30,6 +31,15 @@ class FileEntry:
 
     bytes: int
     sha256: str
+    grown: tuple["FileEntry", ...] = ()  # what was written behind it since
+
+    @property
+    def total(self) -> int:
+        return self.bytes + sum(part.bytes for part in self.grown)
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Self:
+        return cls(**plain | {"grown": tuple(cls.of(part) for part in plain["grown"])})
 
 
 @dataclass(frozen=True)
@@ -76,13 +86,13 @@ class Manifest:
             )
         if plain.pop("digest", None) != _digest({"version": VERSION, **plain}):
             raise _damaged(folder / NAME)
-        files = {name: FileEntry(**entry) for name, entry in plain.pop("files").items()}
+        files = {name: FileEntry.of(entry) for name, entry in plain.pop("files").items()}
         return cls(**plain | {"files": files, "spectra": tuple(plain["spectra"])})
 
-    def named(self, name: str) -> list[str]:
-        """Where files of a name lie, in the order in which they were written."""
-        found = [path for path in self.files if path.partition("/")[2] == name]
-        return sorted(found, key=lambda path: int(path.partition("/")[0]))
+    @property
+    def part(self) -> str:
+        """The folder of the generation, below the index."""
+        return f"{self.generation:06d}"
 
     def check_sizes(self, folder: Path) -> None:
         """Refuse a missing or truncated file; contents are read by `check_contents`."""
@@ -91,9 +101,10 @@ class Manifest:
                 size = (folder / name).stat().st_size
             except FileNotFoundError as cause:
                 raise _missing(folder / name) from cause
-            if size != entry.bytes:
+            grows = "/rows-" in name  # a later writer may have appended to it
+            if size < entry.total or (size > entry.total and not grows):
                 raise IndexFileError(
-                    f"{folder / name} has {size} bytes, the manifest says {entry.bytes}; "
+                    f"{folder / name} has {size} bytes, the manifest says {entry.total}; "
                     "build it again"
                 )
 
@@ -105,8 +116,10 @@ class Manifest:
         with ExitStack() as opened:
             handles = {name: _opened(folder / name, opened) for name in self.files}
             for name, handle in handles.items():
-                if hashlib.file_digest(handle, "sha256").hexdigest() != self.files[name].sha256:
-                    raise _damaged(folder / name)
+                entry = self.files[name]
+                for part in (entry, *entry.grown):
+                    if _hashed(handle, part.bytes) != part.sha256:
+                        raise _damaged(folder / name)
 
 
 def next_generation(folder: Path) -> int:
@@ -116,19 +129,17 @@ def next_generation(folder: Path) -> int:
         return 1
 
 
-def entries(
-    folder: Path, part: str, known: dict[str, FileEntry] | None = None
-) -> dict[str, FileEntry]:
-    """Hash what was written into index/part, and wait until the disk has it.
+def entries(target: Path, known: dict[str, FileEntry]) -> dict[str, FileEntry]:
+    """Hash what was written into a generation's folder, and wait until the disk has it.
 
     known: by file name, what was hashed on the way.
     """
     found = {}
-    for file in sorted((folder / part).iterdir()):
+    for file in sorted(target.iterdir()):
         sync(file)
-        entry = (known or {}).get(file.name)
-        found[f"{part}/{file.name}"] = entry or FileEntry(file.stat().st_size, checksum(file))
-    sync(folder / part)
+        entry = known.get(file.name) or FileEntry(file.stat().st_size, checksum(file))
+        found[f"{target.name}/{file.name}"] = entry
+    sync(target)
     return found
 
 
@@ -159,30 +170,30 @@ def sweep(folder: Path) -> None:
 
     Readers that still have an old generation open keep it: their handles outlive the names.
     """
-    used: set[str] = set()
+    used = ""
     if (folder / NAME).exists():
         try:
-            used = set(Manifest.read(folder).files)
+            used = Manifest.read(folder).part
         except IndexFileError:
             return  # damaged or of another version: nothing is known to be debris
     for part in folder.iterdir():
-        if part.is_dir() and part.name.isdigit():
-            _sweep_part(part, used)
+        if part.is_dir() and part.name.isdigit() and part.name != used:
+            shutil.rmtree(part, ignore_errors=True)  # Windows keeps a file that somebody reads
         elif part.name.startswith(f".{NAME}."):
             part.unlink(missing_ok=True)
 
 
-def _sweep_part(part: Path, used: set[str]) -> None:
-    with suppress(PermissionError):  # Windows keeps a file that somebody reads; the next writer
-        for file in part.iterdir():  # tries again
-            if f"{part.name}/{file.name}" not in used:
-                file.unlink(missing_ok=True)
-        if not any(part.iterdir()):
-            part.rmdir()
-
-
 def _digest(plain: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _hashed(handle: BufferedReader, count: int) -> str:
+    """The checksum of the next so many bytes."""
+    digest = hashlib.sha256()
+    while count and (block := handle.read(min(count, 1 << 20))):
+        digest.update(block)
+        count -= len(block)
+    return digest.hexdigest()
 
 
 def _opened(path: Path, opened: ExitStack) -> BufferedReader:

@@ -135,7 +135,7 @@ class MilvusStore:
 def collection_of(index: Index, name: str) -> str:
     """What a generation's collection is called; another index of the same number is another."""
     manifest = index.manifest
-    rows = manifest.files[manifest.named("photos.arrow")[0]].sha256[:8]
+    rows = manifest.files[f"{manifest.part}/photos.arrow"].sha256[:8]
     return f"{name}_{manifest.generation:06d}_{index.model}_{rows}"
 
 

@@ -11,7 +11,7 @@ from evenplace.errors import IndexFileError, SettingError
 from evenplace.retrieval.index import Index
 
 Floats = NDArray[np.float32]
-_SHARED = ("photos.arrow", "starts.npy", "slots.npy")  # prototypes, and whose they are, may differ
+_SHARED = ("photos.arrow", "starts.npy")  # prototypes, and whose they are, may differ
 
 
 def check_models(describer: Describer, index: Index, ranking: Index | None) -> None:
@@ -43,7 +43,7 @@ def check_same_photos(index: Index, ranking: Index) -> None:
 def _rows(index: Index) -> list[str]:
     """The checksums of all that says which photo a row is."""
     manifest = index.manifest
-    return [manifest.files[path].sha256 for name in _SHARED for path in manifest.named(name)]
+    return [manifest.files[f"{manifest.part}/{name}"].sha256 for name in _SHARED]
 
 
 def split_queries(queries: Floats, index: Index, ranking: Index) -> tuple[Floats, Floats]:

@@ -15,15 +15,15 @@ from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.photos.files import whole_file
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
-from evenplace.retrieval.posterior_scale import photo_spread
+from evenplace.retrieval.prototypes import photo_spread
 from evenplace.retrieval.row_products import dots
-from evenplace.retrieval.stored_spectra import (
+from evenplace.retrieval.spectrum import (
     COUNT,
     PHASES,
     PolarSpectra,
     as_turns,
     blend,
-    draw_points,
+    draw_frequencies,
 )
 
 Floats = NDArray[np.float32]
@@ -83,7 +83,9 @@ class Database:
 
     def spectra(self, name: str, count: int, seed: int) -> PolarSpectra:
         spread = photo_spread(self.descriptors, self.starts)
-        points = draw_points(name, self.descriptors.shape[1], count=count, seed=seed, spread=spread)
+        points = draw_frequencies(
+            name, self.descriptors.shape[1], count=count, seed=seed, spread=spread
+        )
         return PolarSpectra.measure(self.descriptors, self.starts, points)
 
 

@@ -15,10 +15,11 @@ from evenplace.retrieval.coarse import (
     SHORTLIST,
     Coarse,
     Found,
+    compare_places,
     fit_coarse,
     log_sum,
 )
-from evenplace.retrieval.row_products import compare_held, dots
+from evenplace.retrieval.row_products import dots
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -148,7 +149,7 @@ def _weigh(
     found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
     kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
     reduced, n = queries @ tuned.axes, truth.places.shape[1]
-    exact = compare_held(prototypes, queries, tuned.candidates(reduced, n))
+    exact = compare_places(prototypes, queries, tuned.candidates(reduced, n))
     summed = log_sum(exact, scale)
     rest = tuned.log_rest(queries @ tuned.mean, reduced, exact.min(axis=1), scale)
     gains = np.linspace(-2, 2, 81)

@@ -4,17 +4,24 @@ A place is a set of descriptors; its characteristic function is their mean on th
 each of F frequencies.  Its modulus is high when the set is compact, its argument points where
 the set lies.  `docs/method.md` says what follows from that, and what does not.
 
-    C places · D descriptor · F frequencies (the paper's K) · N photos · P candidates
+On disk phase and amplitude lie apart.  A query's phase is plain <t, q>, so with the places' phases
+at hand a distance needs no trigonometry; phases as 16-bit turns wrap round by themselves when
+subtracted.
+
+    C places · D descriptor · F frequencies (the paper's K) · N photos · S pairs of query and place
 """
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
+from evenplace.retrieval.arrays import map_array, write_array, write_blocks
 from evenplace.retrieval.row_products import widened
 
 FREQUENCIES = ("paper", "multiscale", "matched")
@@ -22,12 +29,19 @@ _BASE = math.pi / 4  # sigma_0
 _SCALES = (0.01, 0.1, 1.0, 10.0)
 _BLOCK = 4096  # photos at a time
 
+HALF_TURN = 1 << 15
+PHASES = ("wrapped", "weighted")
+_NOWHERE = float(np.pi**2) + 1  # beyond every distance: photos in no place come last
+_COLUMNS = 64
+COUNT, SEED = 1024, 0  # the paper's K, and the draw that indexes keep
+
 Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
 Spectrum = NDArray[np.complex64]
 
 
 def draw_frequencies(
-    mode: str, count: int, dim: int, generator: np.random.Generator, *, spread: float = 1.0
+    mode: str, dim: int, *, count: int = COUNT, seed: int = SEED, spread: float = 1.0
 ) -> Floats:
     """Draw the frequencies t_k at which characteristic functions are read.
 
@@ -41,6 +55,7 @@ def draw_frequencies(
     """
     if mode not in FREQUENCIES:
         raise unknown_name("frequency mode", mode, FREQUENCIES)
+    generator = np.random.default_rng(seed)
     if mode == "matched":
         return generator.normal(0, 1 / spread, (count, dim)).astype(np.float32)
     quarter = [generator.normal(0, s * _BASE, (max(1, count // 4), dim)) for s in _SCALES]
@@ -51,14 +66,7 @@ def draw_frequencies(
     return pool[:count].astype(np.float32)
 
 
-def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
-    """exp(i <t_k, z>) of each descriptor: a point on the unit circle.  -> (N, F)."""
-    angles = descriptors.astype(np.float32) @ frequencies.T  # (N, F)
-    points: Spectrum = np.exp(1j * angles).astype(np.complex64)
-    return points
-
-
-def place_spectra(descriptors: Any, starts: NDArray[np.int64], frequencies: Floats) -> Spectrum:
+def place_spectra(descriptors: Any, starts: Rows, frequencies: Floats) -> Spectrum:
     """Phi_j of every place (Eq. 8): the mean over its photos, zero where it has none.
 
     descriptors: (N, D) with photos of place c in rows starts[c]:starts[c+1] -> (C, F).
@@ -70,7 +78,7 @@ def place_spectra(descriptors: Any, starts: NDArray[np.int64], frequencies: Floa
 
 
 def spectra_in_blocks(
-    descriptors: Any, starts: NDArray[np.int64], frequencies: Floats
+    descriptors: Any, starts: Rows, frequencies: Floats
 ) -> Iterator[tuple[slice, Spectrum]]:
     """`place_spectra` of a few places at a time, so that a city fits in memory."""
     first, count = 0, len(starts) - 1
@@ -90,25 +98,31 @@ def spectra_in_blocks(
         first = last
 
 
-def amplitudes(spectra: Spectrum, sizes: NDArray[np.int64], *, unbiased: bool = False) -> Floats:
+def amplitudes(spectra: Spectrum, sizes: Rows, *, unbiased: bool = False) -> Floats:
     """|Phi_j| at each frequency (Eq. 9), with or without the part that is only sample size.
 
-    The mean of n points on a circle has E|Phi_n|^2 = |Phi|^2 + (1 - |Phi|^2)/n: a place of one
-    photo has modulus 1 whatever it looks like, so small places seem compact.  `unbiased` solves
-    that for |Phi|; a single photo tells nothing of spread and gets the median of the others.
     spectra: (C, F), sizes: (C,) photos -> (C, F).
     """
     modulus = np.abs(spectra)
-    if not unbiased:
-        return modulus
-    several = sizes > 1
+    return fair_amplitudes(modulus, sizes) if unbiased else modulus
+
+
+def fair_amplitudes(modulus: Floats, sizes: Rows, median: Floats | None = None) -> Floats:
+    """Moduli without what is only sample size.
+
+    The mean of n points on a circle has E|Phi_n|^2 = |Phi|^2 + (1 - |Phi|^2)/n: a place of one
+    photo has modulus 1 whatever it looks like, so small places seem compact.  This solves that for
+    |Phi|; a single photo tells nothing of spread and gets the median of the others, or one given.
+    """
     corrected = unbias(modulus, sizes)
-    if several.any():
-        corrected[~several] = np.median(corrected[several], axis=0)
+    if median is None and (sizes > 1).any():
+        median = np.median(corrected[sizes > 1], axis=0)
+    if median is not None:
+        corrected[sizes <= 1] = median
     return corrected
 
 
-def unbias(modulus: Floats, sizes: NDArray[np.int64]) -> Floats:
+def unbias(modulus: Floats, sizes: Rows) -> Floats:
     """Solve E|Phi_n|^2 = |Phi|^2 + (1 - |Phi|^2)/n for |Phi|; means nothing for n = 1."""
     count = sizes[:, None].astype(np.float32)
     corrected = (count * modulus.astype(np.float32) ** 2 - 1) / np.maximum(count - 1, 1)
@@ -123,32 +137,139 @@ def wrapped(difference: Floats) -> Floats:
     return shorter
 
 
-def reliability(amplitude: Floats) -> Floats:
-    """r_j = A_q / A_j, with A_q = 1 because one descriptor has modulus 1 everywhere (Eq. 10)."""
-    ratio: Floats = 1 / np.maximum(amplitude.mean(axis=-1), 1e-6)
-    return ratio
+@dataclass(frozen=True)
+class PolarSpectra:
+    """Phi of every place, read at `points`.
 
-
-def cfd(
-    query: Spectrum, spectra: Spectrum, amplitude: Floats, alpha: float, *, phase: str = "wrapped"
-) -> Floats:
-    """D_CFD between one query and each candidate set (Eq. 13).
-
-        D = a mean_k (1 - |Phi_j|)^2 + (1 - a) mean_k phase_k,    a = min(alpha r_j, 1)
-
-    phase "wrapped": the squared angle between q and j (Eq. 12); "weighted": 2|Phi_j|(1 - cos),
-    which fades where Phi_j is small and its angle is noise.  Where alpha/A_j >= 1 the phase has
-    no weight and the distance does not see the query.
-    query: (F,), spectra and amplitude: (P, F) -> (P,).
+    levels: mean amplitude and mean (1 - amplitude)^2 of each place, as counted [:, 0] and with
+    what is only sample size removed [:, 1] (see `amplitudes`).
     """
-    weight = np.minimum(alpha * reliability(amplitude), 1)  # (P,)
-    spread = ((1 - amplitude) ** 2).mean(axis=1)
-    turned = query.conj() * spectra  # (P, F) argument: angle between them
-    if phase == "weighted":
-        turn = 2 * (np.abs(spectra) - turned.real).mean(axis=1)
-    elif phase == "wrapped":
-        turn = (np.angle(turned) ** 2).mean(axis=1)
-    else:
-        raise unknown_name("phase", phase, ("wrapped", "weighted"))
-    distance: Floats = (weight * spread + (1 - weight) * turn).astype(np.float32)
-    return distance
+
+    points: Floats  # (F, D)
+    phases: NDArray[np.int16]  # (C, F) in half turns of 2^15
+    amplitudes: NDArray[np.float16]  # (C, F)
+    levels: Floats  # (C, 2, 2)
+
+    @classmethod
+    def measure(
+        cls, descriptors: Any, starts: Rows, points: Floats, median: Floats | None = None
+    ) -> Self:
+        """Of places in memory.  median: what single photos get, when not these places'."""
+        phi = place_spectra(descriptors, starts, points)
+        levels = np.stack(
+            [_levels(np.abs(phi)), _levels(fair_amplitudes(np.abs(phi), np.diff(starts), median))],
+            axis=1,
+        )
+        return cls(points, as_turns(np.angle(phi)), np.abs(phi).astype(np.float16), levels)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Self:
+        return cls(*(map_array(folder / f"spectra-{name}-{part}.npy") for part in _PARTS))
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write what `open` reads."""
+        for part in _PARTS:
+            write_array(folder / f"spectra-{name}-{part}.npy", np.asarray(getattr(self, part)))
+
+    def distances(
+        self, asked: NDArray[np.int16], places: Rows, alpha: float, *, phase: str, unbiased: bool
+    ) -> Floats:
+        """D_CFD (Eq. 13) of pairs.  asked: (S, F) <t, q> as turns, places: (S,) -> (S,).
+
+            D = a mean_k (1 - |Phi_j|)^2 + (1 - a) mean_k phase_k,    a = min(alpha r_j, 1)
+
+        r_j = 1 / mean |Phi_j| (Eq. 10), as one descriptor has modulus 1 everywhere.  phase
+        "wrapped": the squared angle between q and j (Eq. 12); "weighted": 2|Phi_j|(1 - cos), which
+        fades where Phi_j is small and its angle is noise.  Where alpha r_j >= 1 the phase has no
+        weight and the distance does not see the query.
+        """
+        turn = self._turn(asked, places, phase)
+        mean, spread = self.levels[places, int(unbiased)].T  # (S,), (S,)
+        return blend(turn, mean, spread, places, alpha)
+
+    def _turn(self, asked: NDArray[np.int16], places: Rows, phase: str) -> Floats:
+        delta = (self.phases[places] - asked).astype(np.float32)  # (S, F) wraps round
+        unit = np.float32(np.pi / HALF_TURN)
+        if phase == "wrapped":
+            squares = np.einsum("sf,sf->s", delta, delta)
+            return np.asarray(squares * np.float32(unit**2 / delta.shape[1]), np.float32)
+        delta *= unit
+        faded = self.amplitudes[places].astype(np.float32) * (1 - np.cos(delta))
+        return np.asarray(2 * faded.mean(axis=1), np.float32)
+
+    def median(self, sizes: Rows) -> Floats | None:
+        """What a single photo's amplitudes are taken for: the middle of others'.  (F,)."""
+        several = np.flatnonzero(sizes > 1)
+        if not len(several):
+            return None
+        chosen = several[np.linspace(0, len(several) - 1, min(len(several), 2000)).astype(int)]
+        fair = unbias(self.amplitudes[chosen].astype(np.float32), sizes[chosen])
+        middle: Floats = np.median(fair, axis=0).astype(np.float32)
+        return middle
+
+    def patched(
+        self, numbers: Rows, places: Rows, other: "PolarSpectra", count: int
+    ) -> "PolarSpectra":
+        """A copy for `count` places: mine under new numbers, some replaced by others'."""
+        parts = []
+        for part in ("phases", "amplitudes", "levels"):
+            mine = getattr(self, part)
+            merged = np.zeros((count, *mine.shape[1:]), mine.dtype)
+            merged[numbers] = mine
+            merged[places] = getattr(other, part)
+            parts.append(merged)
+        return PolarSpectra(self.points, *parts)
+
+
+_PARTS = ("points", "phases", "amplitudes", "levels")
+
+
+def blend(turn: Floats, mean: Floats, spread: Floats, places: Rows, alpha: float) -> Floats:
+    """a spread + (1 - a) turn with a = min(alpha / mean amplitude, 1); no place comes last."""
+    weight = np.minimum(alpha / np.maximum(mean, 1e-6), 1)
+    distance = weight * spread + (1 - weight) * turn
+    return np.where(places < 0, _NOWHERE, distance).astype(np.float32)
+
+
+def as_turns(angles: Floats) -> NDArray[np.int16]:
+    """Angles of any size as wrapped 16-bit half turns; an error of 1e-4 rad at most."""
+    turns = np.rint(angles * np.float32(HALF_TURN / np.pi))
+    wrapped: NDArray[np.int16] = turns.astype(np.int32).astype(np.int16)
+    return wrapped
+
+
+def write_spectra(folder: Path, name: str, descriptors: Any, starts: Rows, points: Floats) -> None:
+    """Measure all places block by block and write what `PolarSpectra.open` reads."""
+    shape = (len(starts) - 1, len(points))
+    plain = np.zeros((shape[0], 2), np.float32)
+    write_array(folder / f"spectra-{name}-points.npy", points)
+    header = {"descr": np.dtype(np.int16).str, "fortran_order": False, "shape": shape}
+    with (folder / f"spectra-{name}-phases.npy").open("wb") as phases:
+        np.lib.format.write_array_header_1_0(phases, header)
+
+        def amplitudes() -> Iterable[NDArray[Any]]:
+            for places, phi in spectra_in_blocks(descriptors, starts, points):
+                phases.write(as_turns(np.angle(phi)).tobytes())
+                plain[places] = _levels(np.abs(phi))
+                yield np.abs(phi)
+
+        write_blocks(folder / f"spectra-{name}-amplitudes.npy", amplitudes(), shape, np.float16)
+    kept = map_array(folder / f"spectra-{name}-amplitudes.npy")
+    fair = _fair_levels(kept, np.diff(starts))
+    write_array(folder / f"spectra-{name}-levels.npy", np.stack([plain, fair], axis=1))
+
+
+def _fair_levels(amplitudes: NDArray[np.float16], sizes: Rows) -> Floats:
+    """Levels without sample size, a few frequencies at a time.  -> (C, 2)."""
+    total = np.zeros((len(sizes), 2), np.float32)
+    count = amplitudes.shape[1]
+    for first in range(0, count, _COLUMNS):
+        part = amplitudes[:, first : first + _COLUMNS].astype(np.float32)
+        total += _levels(fair_amplitudes(part, sizes)) * np.float32(part.shape[1] / count)
+    return total
+
+
+def _levels(amplitude: Floats) -> Floats:
+    """Mean amplitude and mean (1 - amplitude)^2 of each place.  (C, F) -> (C, 2)."""
+    levels = [amplitude.mean(axis=1), ((1 - amplitude) ** 2).mean(axis=1)]
+    return np.stack(levels, axis=1).astype(np.float32)

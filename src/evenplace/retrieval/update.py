@@ -1,12 +1,14 @@
 """Add, replace and remove photos of an index while others read it.
 
-Every update writes the next generation: the rows of the photos that came, and all that is small
-or follows from the change; everything else is the file that an earlier generation wrote.  A cell
-nobody had photographed becomes a place at once, with the mean of its photos for prototype.
+Every update writes the next generation: rows of the photos that came behind those that are there,
+and all that is small; what follows from descriptors is computed anew where photos came or went.  A
+cell nobody had photographed becomes a place at once, with the mean of its photos for prototype.
 
 N photos · C places · D descriptor · W numbers a photo
 """
 
+import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,16 +24,14 @@ from evenplace.photos.same_files import canonical, first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.opened import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import write_array, write_blocks
+from evenplace.retrieval.arrays import Column, append_blocks, ranges, write_array, write_blocks
 from evenplace.retrieval.codec import Descriptors
-from evenplace.retrieval.column import Column, ranges
 from evenplace.retrieval.generation import BLOCK, by_place, check_units, write_codes, write_layout
 from evenplace.retrieval.impostors import impostor_terms
-from evenplace.retrieval.index import ROWS, Index, codec_files, open_index
-from evenplace.retrieval.levels import CLASSES, STARTS
-from evenplace.retrieval.manifest import entries, writing
-from evenplace.retrieval.means import PlaceMeans
-from evenplace.retrieval.stored_spectra import PolarSpectra
+from evenplace.retrieval.index import ROWS, Index, open_index
+from evenplace.retrieval.manifest import FileEntry, entries, writing
+from evenplace.retrieval.prototypes import PlaceMeans
+from evenplace.retrieval.spectrum import PolarSpectra
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -192,9 +192,10 @@ def _write_next(
     """Write the generation without some photos and with others, and switch to it."""
     change = _planned(index, gone, photos)
     manifest = replace(index.manifest, generation=index.manifest.generation + 1)
-    target = index.folder / f"{manifest.generation:06d}"
+    target = index.folder / manifest.part
     target.mkdir()
-    columns, shared = _write_columns(index, change, given, target)
+    columns, known = _write_columns(index, change, given, target)
+    index.codec.write(target)
     descriptors = Descriptors(columns["descriptors"], index.codec)
     write_layout(target, change.photos, change.places, change.starts)
     prototypes = _write_prototypes(index, change, descriptors, target)
@@ -212,65 +213,60 @@ def _write_next(
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None:
-        index.levels.renumbered(change.numbers, len(change.places)).write_parents(target)
-        shared += [*index.manifest.named(CLASSES), *index.manifest.named(STARTS)]
-    files = {path: index.manifest.files[path] for path in [*shared, *codec_files(index.manifest)]}
-    replace(manifest, tuning=tuning, files=files | entries(index.folder, target.name)).write(
-        index.folder
-    )
+        index.levels.renumbered(change.numbers, len(change.places)).write(target)
+    replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
 
 
 def _write_columns(
     index: Index, change: _Change, given: Mapping[str, NDArray[Any]], target: Path
-) -> tuple[dict[str, Column], list[str]]:
-    """Write the rows of photos that came; the columns, and which older files they share.
+) -> tuple[dict[str, Column], dict[str, FileEntry]]:
+    """The rows of all photos: those that came behind the others, or all of them in order.
 
-    Some older rows are written with them; see `_staying`.
+    Also what each file hashes to.
     """
-    first = index.columns["descriptors"]
-    lengths, ends = first.lengths, first.ends
-    old = change.origin < len(index)
-    slots = np.full(len(old), -1)
-    slots[old] = first.slots[change.origin[old]]
-    segment = np.searchsorted(ends, slots, "right")  # of those that came, any
-    live = np.bincount(segment[old], minlength=len(lengths))
-    stays = _staying(live, lengths, int((~old).sum()))
-    fresh = ~old | ~stays[segment]
-    kept = np.where(stays, lengths, 0)
-    slots += (np.cumsum(kept) - kept - (ends - lengths))[segment]
-    slots[fresh] = kept.sum() + np.arange(fresh.sum())
-    in_order = not stays.any()
-    if not in_order:
+    before = index.manifest.part
+    columns, known, slots = {}, {}, _slots(index, change)
+    if slots is not None:
         write_array(target / "slots.npy", slots)
-    columns, shared = {}, []
     for name, column in index.columns.items():
-        paths = index.manifest.named(f"{ROWS}{name}.npy")
-        paths = [path for path, stay in zip(paths, stays, strict=True) if stay]
-        files = [index.folder / path for path in paths]
-        if fresh.any() or in_order:
-            files.append(target / f"{ROWS}{name}.npy")
-            blocks = _merged(column, given[name], change.origin[fresh])
-            shape = (int(fresh.sum()), column.shape[1])
-            write_blocks(files[-1], blocks, shape, column.dtype)
-        columns[name] = Column(files, None if in_order else slots)
-        shared += paths
-    return columns, shared
+        path = target / f"{ROWS}{name}.npy"
+        entry = index.manifest.files[f"{before}/{path.name}"]
+        if slots is None:
+            shape = (len(change.origin), column.shape[1])
+            blocks = _merged(column, given[name], change.origin)
+            known[path.name] = write_blocks(path, blocks, shape, column.dtype)
+        else:
+            _link(index.folder / before / path.name, path)
+            came = change.origin[change.origin >= len(index)] - len(index)
+            blocks = (given[name][came[at : at + BLOCK]] for at in range(0, len(came), BLOCK))
+            known[path.name] = append_blocks(path, entry, blocks, column.dtype)
+        columns[name] = Column(path, slots)
+    return columns, known
 
 
-def _staying(live: Rows, lengths: Rows, came: int) -> NDArray[np.bool_]:
-    """Which segments are kept as they are; the rest is written into the new one.
+def _slots(index: Index, change: _Change) -> Rows | None:
+    """Which row is each photo's when those that came are written last; None: write all anew.
 
-    A segment of which half is gone is not, so what is gone takes no more room than what is there;
-    nor is one less than twice as long as the new one, so each segment is less than half as long
-    as the one before it, and there are few.  live: (segments,) rows still there.
+    That is when half of the rows would be of photos that went.
     """
-    stays = 2 * live > lengths
-    fresh = came + int(live[~stays].sum())
-    for segment in np.argsort(live):
-        if stays[segment] and live[segment] <= 2 * fresh:
-            stays[segment] = False
-            fresh += int(live[segment])
-    return stays
+    column, old = index.columns["descriptors"], change.origin < len(index)
+    entry = index.manifest.files[f"{index.manifest.part}/{column.path.name}"]
+    there = (entry.total - column.begins) // column.width
+    if 2 * len(change.origin) < there + (~old).sum():
+        return None
+    slots = np.empty(len(old), np.int64)
+    kept = change.origin[old]
+    slots[old] = kept if column.slots is None else column.slots[kept]
+    slots[~old] = there + np.arange((~old).sum())
+    return slots
+
+
+def _link(file: Path, name: Path) -> None:
+    """Another name of a file; a copy on disks that give only one."""
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copyfile(file, name)
 
 
 def _merged(column: Column, given: NDArray[Any], origin: Rows) -> Iterator[NDArray[Any]]:

@@ -13,7 +13,7 @@ from evenplace.run.located import ABSTAINED, ANSWERED, Located, Match, Spot
 
 CANDIDATES = 20  # of a photo of a walk
 _SCALE = 30.0  # of cosines, as positions are fused
-_STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/position.py`
+_STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/answers.py`
 _AHEAD = 5.0  # times the share of a photo's own answer: what moves it
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,148 @@
+"""Places to search by and their prototypes: a classifier's where it was trained, means elsewhere.
+
+A city of the database is known where any of its photos lies in a place of the run.  In the others
+places are cut from the database, and a place's prototype is the mean of its photos' descriptors.
+Two numbers are fitted beside: the scale of the posterior, and the spread of a place.
+
+N photos · C places · D descriptor · B photos of a block · V photos asked
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenplace.photos.table import Photos
+from evenplace.places.opened import database_places, open_places, unknown_cities
+from evenplace.places.table import Places
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+MEANS = "means"  # column of `Places.extra`: 1 where a place's prototype is a mean
+_ASKED, _RIVALS = 256, 4096
+SCALES = np.geomspace(4, 256, 37)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Places to search by, and their prototypes: (C, D), nan where a mean is wanted; None: all."""
+
+    places: Places
+    prototypes: Floats | None
+
+
+def reach(places: Places, prototypes: Floats | None, photos: Photos, *, own: bool = False) -> Reach:
+    """The classifier's places and, in cities it was not trained in, the database's.
+
+    prototypes: (C, D) of a classifier; None for a network that only ranks.  own: take the
+    database's places everywhere.
+    """
+    unknown = np.ones(len(photos), bool) if own else unknown_cities(places, photos)
+    if not unknown.any():
+        return Reach(places, prototypes)
+    if unknown.all():
+        return Reach(database_places(photos, places), None)
+    opened = open_places(places, photos[unknown])
+    if prototypes is None:
+        return Reach(opened.places, None)
+    grown = np.full((len(opened.places), prototypes.shape[1]), np.nan, np.float32)
+    grown[opened.numbers] = prototypes
+    return Reach(mark_means(opened.places, opened.fresh), grown)
+
+
+def mark_means(places: Places, which: NDArray[np.bool_] | bool = True) -> Places:
+    """The places, with a note of those whose prototype is a mean."""
+    noted = np.broadcast_to(np.asarray(which, np.int64), len(places)).copy()
+    return replace(places, extra={**places.extra, MEANS: noted})
+
+
+def fill_means(prototypes: Floats | None, means: Floats) -> Floats:
+    """Prototypes with means where they are nan, as long as the others are.  (C, D)."""
+    if prototypes is None:
+        return means
+    prototypes = np.asarray(prototypes, np.float32)
+    wanted = np.isnan(prototypes[:, 0])
+    lengths = np.linalg.norm(prototypes, axis=1)
+    length = 1.0 if np.all(wanted) else float(np.nanmedian(lengths))
+    filled: Floats = np.where(wanted[:, None], means * np.float32(length), prototypes)
+    return filled
+
+
+class PlaceMeans:
+    """Adds up descriptors block by block."""
+
+    def __init__(self, count: int, dim: int) -> None:
+        self._sums = np.zeros((count + 1, dim), np.float32)
+
+    def add(self, labels: Rows, descriptors: Floats) -> None:
+        """labels: (B,) places in ascending order, `count` for none; descriptors: (B, D)."""
+        if len(labels):
+            first = np.flatnonzero(np.diff(labels, prepend=-1))
+            self._sums[labels[first]] += np.add.reduceat(descriptors, first, axis=0)
+
+    def directions(self) -> Floats:
+        """Unit vectors; zero where a place has no photo.  (C, D)."""
+        sums = self._sums[:-1]
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        means: Floats = sums / np.maximum(lengths, 1e-12)
+        return means
+
+
+def fit_scale(descriptors: Any, starts: Rows, prototypes: Floats, seed: int = 0) -> float:
+    """The scale under which photos best foretell their own place, each left out of its mean.
+
+        minimise over s   -mean_i log softmax_c(s <z_i, m_c>)[place of i],   m_c without z_i
+
+    A classifier brings the scale it was trained with; means of photos have none.  Database
+    photos are easier than queries, so this is the surest the posterior should be.  30 when no
+    place has two photos.  -> s.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = np.diff(starts)
+    several = np.flatnonzero(sizes > 1)
+    if not len(several):
+        return 30.0
+    places = rng.choice(several, _ASKED)
+    rows = starts[places] + rng.integers(sizes[places])
+    asked = descriptors[rows].astype(np.float32)  # (V, D)
+    own = np.array(
+        [_left_out(descriptors, starts, *pair) for pair in zip(places, rows, strict=True)]
+    )
+    held = np.flatnonzero(sizes)
+    rivals = np.sort(rng.permutation(held)[:_RIVALS])
+    scores = asked @ prototypes[rivals].T  # (V, rivals)
+    scores[rivals[None] == places[:, None]] = -np.inf
+    mine = np.einsum("vd,vd->v", asked, own)[:, None]
+    more = float(np.log(len(held) / len(rivals)))  # each rival stands for so many
+    return float(SCALES[np.argmin([_surprise(float(s), mine, scores, more) for s in SCALES])])
+
+
+def _left_out(descriptors: NDArray[Any], starts: Rows, place: int, row: int) -> Floats:
+    """The mean direction of a place's photos without one of them."""
+    rest = descriptors[starts[place] : starts[place + 1]].astype(np.float32).sum(axis=0)
+    rest -= descriptors[row].astype(np.float32)
+    left: Floats = rest / max(float(np.linalg.norm(rest)), 1e-12)
+    return left
+
+
+def _surprise(scale: float, mine: Floats, others: Floats, more: float) -> float:
+    """Mean of -log p(own place)."""
+    gap = scale * (others - mine) + more
+    top = np.maximum(gap.max(axis=1), 0)
+    return float(np.mean(top + np.log(np.exp(-top) + np.exp(gap - top[:, None]).sum(axis=1))))
+
+
+def photo_spread(descriptors: Any, starts: Rows) -> float:
+    """Root mean squared distance of photos to their place's mean; 1 if no place has two.
+
+    Of 2000 places evenly chosen, where there are more.
+    """
+    several = np.flatnonzero(np.diff(starts) > 1)
+    chosen = several[np.linspace(0, len(several) - 1, min(len(several), 2000)).astype(int)]
+    total, count = 0.0, 0
+    for place in chosen:
+        rows = descriptors[starts[place] : starts[place + 1]].astype(np.float32)
+        total += float(((rows - rows.mean(axis=0)) ** 2).sum())
+        count += len(rows) - 1
+    return (total / count) ** 0.5 if count else 1.0
