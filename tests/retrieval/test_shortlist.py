@@ -82,7 +82,7 @@ def test_they_agree_after_updates(index: Index) -> None:
 def test_the_impostor_term_at_scale_is_close_to_all_pairs(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only look-alike places are compared, so it is a little too small and ranks alike."""
+    """Only look-alike places are compared; what that misses is corrected by a few photos."""
     exact = impostor_similarity(index.descriptors, index.photos.positions)
     monkeypatch.setattr("evenplace.retrieval.impostors.EXACT", 100)
     blocks = impostor_terms(
@@ -91,9 +91,9 @@ def test_the_impostor_term_at_scale_is_close_to_all_pairs(
     )  # fmt: skip
     found = np.concatenate(list(blocks))
     assert len(found) == len(index)
-    assert (found <= exact + 1e-3).all()
+    assert abs(float((exact - found).mean())) < 0.005
+    assert np.abs(exact - found).mean() < 0.02
     assert np.corrcoef(found, exact)[0, 1] > 0.7
-    assert np.abs(found - exact).mean() < 0.12
 
 
 def test_large_indexes_take_the_impostor_term_at_scale(
