@@ -95,7 +95,7 @@ def build(city: City) -> list[Cell]:
         plain("photos, dimensions, places", f"{city.photos:,}, {city.dim}, {len(sizes):,}"),
         plain("photos in a place", f"{sizes.min()} to {sizes.max()}"),
         least("build from descriptors, photos a second", city.photos / seconds, 50_000),
-        most("memory while building, without pages of files, GB", memory.most, 1.5),
+        most("memory a build takes, without pages of files, GB", memory.most, 1.5),
     ]
 
 

@@ -85,10 +85,10 @@ def resident(kind: str = "VmRSS") -> float:
 
 
 class Watched:
-    """The most memory of its own that this process had meanwhile, GB."""
+    """The most memory, without pages of files, that this process took meanwhile, GB."""
 
     def __enter__(self) -> Self:
-        self.most, self._done = 0.0, threading.Event()
+        self.most, self._done, self._before = 0.0, threading.Event(), resident("RssAnon")
         self._watcher = threading.Thread(target=self._watch)
         self._watcher.start()
         return self
@@ -99,7 +99,7 @@ class Watched:
 
     def _watch(self) -> None:
         while not self._done.wait(0.02):
-            self.most = max(self.most, resident("RssAnon"))
+            self.most = max(self.most, resident("RssAnon") - self._before)
 
 
 def write_section(part: str, cells: list[Cell]) -> None:

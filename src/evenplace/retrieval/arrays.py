@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import threading
 import weakref
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -126,19 +125,24 @@ class Column:
     slots: (N,) row of the file that each photo has; in the order of the file unless told.
 
     By plain reads: what a memory map has touched counts as the process's memory and costs a fault
-    a page; what was read lies in the page cache alone.  The file stays readable when its name is
-    removed.
+    a page; what was read lies in the page cache alone.  mapped: by a memory map all the same, for
+    millions of rows here and there.  The file stays readable when its name is removed.
     """
 
-    def __init__(self, path: Path, slots: Rows | None = None) -> None:
-        mapped = map_array(path)  # of the rows that were written first
+    def __init__(self, path: Path, slots: Rows | None = None, *, mapped: bool = False) -> None:
+        first = map_array(path)  # the rows that were written first
         self.path, self.handle = path, os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         weakref.finalize(self, os.close, self.handle)
         self.slots = slots
-        self.shape = (len(mapped) if slots is None else len(slots), int(mapped.shape[1]))
-        self.dtype: np.dtype[Any] = mapped.dtype
-        self.width = mapped.shape[1] * mapped.itemsize  # bytes
-        self.begins = int(mapped.offset)  # type: ignore[attr-defined]  # of a map
+        self.shape = (len(first) if slots is None else len(slots), int(first.shape[1]))
+        self.dtype: np.dtype[Any] = first.dtype
+        self.width = first.shape[1] * first.itemsize  # bytes
+        self.begins = int(first.offset)  # type: ignore[attr-defined]  # of a map
+        self._mapped: NDArray[Any] | None = None
+        if mapped or not hasattr(os, "preadv"):  # Windows
+            count = (path.stat().st_size - self.begins) // max(self.width, 1)
+            shape = (count, self.shape[1])
+            self._mapped = np.memmap(path, self.dtype, "r", self.begins, shape) if count else first
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -155,12 +159,15 @@ class Column:
             raise IndexFileError(f"{self.path} has no row {rows.min()}; rows count from 0")
         if self.slots is not None:
             rows = self.slots[rows]
+        if self._mapped is not None:
+            np.take(self._mapped, rows, axis=0, out=out, mode="clip")
+            return
         cuts = [0, *(np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1).tolist(), len(rows)]
         target, width = out.data.cast("B"), self.width
         for begin, end, row in zip(cuts, cuts[1:], rows[cuts[:-1]].tolist(), strict=False):
             part, at = target[begin * width : end * width], self.begins + row * width
             while part:
-                count = _read(self.handle, part, at)
+                count = os.preadv(self.handle, [part], at)
                 if not count:
                     raise IndexFileError(
                         f"{self.path} ends before row {rows[end - 1]}; build it again"
@@ -182,20 +189,6 @@ class Column:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype or self.dtype, copy=False)
-
-
-def _read(handle: int, out: memoryview, at: int) -> int:
-    """Read into memory from somewhere in a file; how many bytes came."""
-    if hasattr(os, "preadv"):
-        return os.preadv(handle, [out], at)
-    with _ONE_BY_ONE:  # Windows: a handle has one position
-        os.lseek(handle, at, os.SEEK_SET)
-        data = os.read(handle, len(out))
-    out[: len(data)] = data
-    return len(data)
-
-
-_ONE_BY_ONE = threading.Lock()
 
 
 def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:

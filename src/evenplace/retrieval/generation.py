@@ -87,9 +87,11 @@ def write_first(
             if prototypes is not None and codec.axes is not None:  # it keeps its own length
                 prototypes = np.asarray(prototypes, np.float32) @ codec.axes
             prototypes = fill_means(prototypes, means.directions())
+            del means
     assert prototypes is not None
     ordered = Photos(photos[order.rows].table, photos.skipped)
     write_array(target / "prototypes.npy", prototypes)
+    prototypes = np.asarray(map_array(target / "prototypes.npy"))  # memory for what follows
     if levels is not None:
         if codec.axes is not None:
             raise IndexFileError(
@@ -100,7 +102,7 @@ def write_first(
     write_layout(target, ordered, places, order.starts)
     with ThreadPoolExecutor(1) as disk:
         settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")
-        kept = Descriptors(Column(target / f"{ROWS}descriptors.npy"), codec)
+        kept = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
         scale, tuning = _write_derived(target, manifest, kept, ordered, order.starts, prototypes)
         settled.result()
     files = entries(target, known)
@@ -135,15 +137,16 @@ def write_descriptors(
     nothing = codec.turn(np.zeros((1, int(values.shape[1])), np.float32))
     means = PlaceMeans(len(order.starts) - 1, nothing.shape[1])
 
+    code = codec.encode(nothing)
+
     def blocks() -> Iterator[NDArray[Any]]:
         for start, block in _read_ahead(values, order.rows):
             whole = widened(block)
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
             means.add(order.labels[start : start + BLOCK], turned)
-            yield codec.encode(turned)
+            yield block if block.dtype == code.dtype == np.float16 else codec.encode(turned)
 
-    code = codec.encode(nothing)
     shape = (len(order.rows), code.shape[1])
     return means, write_blocks(target / f"{ROWS}descriptors.npy", blocks(), shape, code.dtype)
 

@@ -83,9 +83,8 @@ class PlaceMeans:
 
     def directions(self) -> Floats:
         """Unit vectors; zero where a place has no photo.  (C, D)."""
-        sums = self._sums[:-1]
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        means: Floats = sums / np.maximum(lengths, 1e-12)
+        means: Floats = self._sums[:-1]  # in place: of a city they are a third of a gigabyte
+        means /= np.maximum(np.sqrt(np.vecdot(means, means)), 1e-12)[:, None]
         return means
 
 

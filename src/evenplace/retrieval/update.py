@@ -240,7 +240,7 @@ def _write_columns(
             came = change.origin[change.origin >= len(index)] - len(index)
             blocks = (given[name][came[at : at + BLOCK]] for at in range(0, len(came), BLOCK))
             known[path.name] = append_blocks(path, entry, blocks, column.dtype)
-        columns[name] = Column(path, slots)
+        columns[name] = Column(path, slots, mapped=True)
     return columns, known
 
 
