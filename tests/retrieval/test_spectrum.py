@@ -22,7 +22,7 @@ STARTS = np.concatenate([[0], SIZES.cumsum()])
 
 def characteristic(descriptors: Floats, frequencies: Floats) -> Spectrum:
     """exp(i <t_k, z>) of each descriptor: a point on the unit circle.  -> (N, F)."""
-    return np.exp(1j * (descriptors @ frequencies.T)).astype(np.complex64)
+    return np.asarray(np.exp(1j * (descriptors @ frequencies.T)), np.complex64)
 
 
 def cfd(

@@ -17,6 +17,7 @@ the prototypes' mean and covariance give for this query:
 import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -134,8 +135,7 @@ class Coarse:
 
 def compare_places(prototypes: Floats, queries: Floats, places: Rows) -> Floats:
     """<query, prototype> of each query with its own places, on all cores.  (Q, R) -> (Q, R)."""
-    import faiss
-
+    faiss: Any = import_module("faiss")  # its types leave this function out
     found = np.empty(places.shape, np.float32)
     arrays = (found, queries, prototypes, places)
     faiss.fvec_inner_products_by_idx(*map(faiss.swig_ptr, arrays), queries.shape[1], *places.shape)

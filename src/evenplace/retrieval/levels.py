@@ -10,7 +10,7 @@ opened since has no class; it counts at each level as one of its own, at its pho
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ class Levels:
         return cls(np.concatenate(own), parents, starts)
 
     def write(self, folder: Path) -> None:
-        for name, values in zip(_FILES, (self.classes, self.parents, self.starts), strict=True):
+        parts: tuple[NDArray[Any], ...] = (self.classes, self.parents, self.starts)
+        for name, values in zip(_FILES, parts, strict=True):
             write_array(folder / name, values)
 
     @classmethod

@@ -6,8 +6,9 @@ Q queries · D descriptor · T candidates of all queries · N photos
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,9 +106,8 @@ class PlaceLists:
     a quarter of the time that reading, converting and multiplying them in turn takes.
     """
 
-    def __init__(self, index: Index) -> None:
-        import faiss
-
+    def __init__(self, index: Index, faiss: Any) -> None:
+        self._faiss = faiss
         column, codec = index.columns["descriptors"], index.codec
         first, lengths = self._runs(index, column)
         kind = faiss.ScalarQuantizer.QT_fp16 if codec.low is None else faiss.ScalarQuantizer.QT_8bit
@@ -145,21 +145,19 @@ class PlaceLists:
     def over(cls, index: Index) -> "PlaceLists | None":
         """None where faiss is not there, maps no files, or would have to look codes up."""
         try:
-            import faiss
+            faiss: Any = import_module("faiss")  # its types leave half of this out
         except ImportError:
             return None
         mappable = hasattr(faiss, "OnDiskInvertedLists") and Path("/dev/fd").exists()
         kept = mappable and not index.codec.refines and index.starts[-1]
-        return cls(index) if kept else None
+        return cls(index, faiss) if kept else None
 
     def compare(self, queries: Floats, places: Sequence[Rows]) -> Floats:
         """Cosines of each query with the photos of its places, query by query and place by place.
 
         The number of one photo is the same whatever is asked beside it.  -> (T,).
         """
-        import faiss
-
-        joined = np.concatenate(places)
+        faiss, joined = self._faiss, np.concatenate(places)
         runs, of = ranges(self._first[joined], self._first[joined + 1])
         query = np.repeat(np.arange(len(places)), [len(own) for own in places])[of]
         counts = np.bincount(query, minlength=len(places))
