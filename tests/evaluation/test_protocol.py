@@ -14,11 +14,9 @@ from evenplace.errors import RunError, SettingError
 from evenplace.evaluation.conditions import find_conditions
 from evenplace.evaluation.evaluate import compare_pairs, score
 from evenplace.evaluation.predictions import Predictions, find_spots, join_predictions
-from evenplace.evaluation.protocol import read_test
-from evenplace.evaluation.ranking import average_precisions
 from evenplace.evaluation.sources import SOURCES
 from evenplace.evaluation.textfiles import read_texts, write_texts
-from evenplace.evaluation.truth import Truth
+from evenplace.evaluation.truth import Truth, average_precisions, read_test
 from evenplace.evaluation.uncertainty import interval, mcnemar
 from evenplace.photos import Photos
 from evenplace.photos.nearby import turn

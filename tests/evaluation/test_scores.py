@@ -9,14 +9,14 @@ import pytest
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.evaluate import compare, query_places, score
 from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.ranking import first_right
 from evenplace.evaluation.scores import Scores, join_scores, recalls
-from evenplace.evaluation.truth import Truth
+from evenplace.evaluation.truth import Truth, first_right
 from evenplace.evaluation.uncertainty import interval
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
+from evenplace.study.tables import read_bytes
 from tests.drawn import photos_at, unit
 
 
@@ -32,16 +32,61 @@ def scored(tmp_path: Path, seed: int = 0, rerank: str = "l2") -> Scores:
     return score(engine, queries, unit(30, 8, seed + 2), Truth(25), name="test")
 
 
-def test_recall_equals_brute_force(tmp_path: Path) -> None:
+def places_by_hand(spots: list[list[float]]) -> dict[tuple[int, int], str]:
+    """Each cell of 20 m that was photographed, and its tier: ranked by photos, ties by position."""
+    cells: dict[tuple[int, int], int] = {}
+    for east, north in spots:
+        cell = (int(east // 20), int(north // 20))
+        cells[cell] = cells.get(cell, 0) + 1
+    ranked = sorted(cells, key=lambda cell: (-cells[cell], cell))
+    third = int(0.3 * len(ranked))
+    head, tail = third, len(ranked) - third
+    return {
+        cell: "head" if rank < head else "middle" if rank < tail else "tail"
+        for rank, cell in enumerate(ranked)
+    }
+
+
+def test_recall_equals_brute_force_overall_and_in_every_tier(tmp_path: Path) -> None:
     scores = scored(tmp_path)
     run = scores.predictions
-    for rank in (1, 5, 10, 20):
-        right = 0
-        for query in range(30):
-            gaps = [np.hypot(*(spot - run.positions[query])) for spot in run.hit_positions[query]]
-            found = [g <= 25 and p != "" for g, p in zip(gaps, run.hit_paths[query], strict=True)]
-            right += any(found[:rank])
-        assert scores.recall[rank] == pytest.approx(100 * right / 30)
+    tier_of = places_by_hand(np.random.default_rng(0).uniform(0, 200, (80, 2)).tolist())
+    right: dict[tuple[str, int], list[bool]] = {}
+    for query, (east, north) in enumerate(run.positions.tolist()):
+        gaps = [np.hypot(*(spot - run.positions[query])) for spot in run.hit_positions[query]]
+        found = [g <= 25 and p != "" for g, p in zip(gaps, run.hit_paths[query], strict=True)]
+        own = tier_of.get((int(east // 20), int(north // 20)))
+        for rank in (1, 5, 10, 20):
+            for group in ("overall", *([own] if own else [])):
+                right.setdefault((group, rank), []).append(any(found[:rank]))
+    unplaced = [spot for spot in run.positions.tolist()
+                if (int(spot[0] // 20), int(spot[1] // 20)) not in tier_of]  # fmt: skip
+    assert unplaced, "a query over the line goes to the nearest place: counted apart below"
+    for (group, rank), found in right.items():
+        if group == "overall":
+            assert scores.recall[rank] == pytest.approx(100 * np.mean(found))
+    inside = run[np.array([spot not in unplaced for spot in run.positions.tolist()])]
+    for tier, name in enumerate(("head", "middle", "tail")):
+        for rank in (1, 5, 10, 20):
+            first = inside.first_right[inside.tiers == tier]
+            assert ((first >= 0) & (first < rank)).tolist() == right.get((name, rank), [])
+            mine = run.first_right[run.tiers == tier]
+            share = 100 * np.mean((mine >= 0) & (mine < rank)) if len(mine) else np.nan
+            assert scores.tier(name).recall[rank] == pytest.approx(share, nan_ok=True)
+
+
+def test_what_a_query_reads_is_the_photos_of_its_shortlist(tmp_path: Path) -> None:
+    photos = photos_at(np.random.default_rng(0).uniform(0, 200, (80, 2)))
+    places = Grid(20).partition(photos)
+    engine = Search(
+        index_descriptors(unit(80, 8, 1), photos, places, tmp_path / "index"), shortlist=10
+    )
+    queries = photos_at(np.random.default_rng(5).uniform(0, 200, (30, 2)))
+    scores = score(engine, queries, unit(30, 8, 2), Truth(25))
+    candidates = 0
+    for shortlist in engine.best_places(unit(30, 8, 2), 10).tolist():
+        candidates += sum(label in shortlist for label in engine.labels.tolist())
+    assert read_bytes(scores.cost.pool_size, scores.cost.dim) == round(candidates / 30 * 8 * 4)
 
 
 def test_tiers_hold_every_tiered_query_once(tmp_path: Path) -> None:
@@ -64,7 +109,8 @@ def test_scores_survive_the_disk(tmp_path: Path) -> None:
     )
     assert again.as_dict() == scores.as_dict()
     assert json.loads(json.dumps(scores.as_dict(), allow_nan=False))
-    for name in ("positions", "hit_distances", "hit_right", "first_right", "tiers"):
+    assert scores.predictions.descriptors is not None
+    for name in ("positions", "hit_distances", "hit_right", "first_right", "tiers", "descriptors"):
         np.testing.assert_array_equal(
             getattr(again.predictions, name), getattr(scores.predictions, name)
         )

@@ -18,7 +18,7 @@ from evenplace.report.audit import audit_path, audit_photos, write_audit
 from evenplace.report.audit_answers import read_answers, recall_by_tier
 from evenplace.report.audit_figures import choose_windows, write_figures
 from evenplace.report.map import Cells, Points, map_html
-from evenplace.report.page import Figure, Section, figures_html, page
+from evenplace.report.page import Figure, Section, page, part
 from tests.photos import drawn
 
 
@@ -159,7 +159,7 @@ def test_a_cell_size_that_leaves_no_place_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_page_without_a_map_carries_no_map_code() -> None:
-    text = page("t", [Section("one", figures_html([Figure("1", "photo")]), "see")])
+    text = page("t", [Section("one", part("tiles", [Figure("1", "photo")]), "see")])
     assert "Leaflet" not in text
     cells = Cells(np.zeros((1, 4, 2)), np.array([0]), facts={"name": ["</script>"]})
     with_map = page("t", [Section("map", map_html(cells, Points(np.zeros((1, 2)))))])

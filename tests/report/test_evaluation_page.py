@@ -14,8 +14,9 @@ from evenplace.report.evaluation import write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import A_TIER, gallery_html
 from evenplace.report.reasons import find_reasons, reason_rows, tell_reason
-from evenplace.report.scatter import Cloud, lay_out
+from evenplace.report.scatter import LEAST, Cloud, choose_places, gather_clouds, lay_out
 from evenplace.report.tables import COLUMNS, gain_rows, markdown, score_rows
+from evenplace.retrieval import open_index
 from tests.evaluation.test_scores import scored
 from tests.report.drawn import evaluated
 
@@ -69,8 +70,8 @@ def test_figures_are_files_too(page: Path) -> None:
 
 
 def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) -> None:
-    for draw in (tier_bars, rank_count):
-        svg = inline_svg(draw(systems), "figure")
+    for drawn in (tier_bars(systems), rank_count(systems[0].places, systems)):
+        svg = inline_svg(drawn, "figure")
         assert "currentColor" in svg
         assert INK not in svg
         plain = [text for text in re.findall(r"<text ([^>]*)>", svg) if "fill" not in text]
@@ -169,6 +170,25 @@ def test_every_failure_has_the_reason_it_should(town: tuple[list[Scores], list[P
             assert run.in_pool[query]
     counted = [row for row in reason_rows([scores]) if row[1] == "near miss"]
     assert sum(int(row[2]) for row in counted) == int((reasons == "near miss").sum())
+
+
+def test_t_sne_is_of_tail_places_with_photos_and_queries_together(
+    town: tuple[list[Scores], list[Path]],
+) -> None:
+    systems, runs = town
+    index, run = open_index(runs[0] / "index"), systems[0].predictions
+    photos = [int((index.labels == place).sum() + (run.places == place).sum())
+              for place in range(len(index.places))]  # fmt: skip
+    chosen = choose_places(index, run).tolist()
+    tail = [place for place in range(len(photos)) if index.places.tiers[place] == 2]
+    assert set(chosen) <= {place for place in tail if photos[place] >= LEAST}
+    assert len(chosen) == min(10, sum(photos[place] >= LEAST for place in tail)) > 1
+    clouds, _ = gather_clouds(systems[:1], [index])
+    asked = int(np.isin(run.places, chosen).sum())
+    assert (clouds[0].asked, len(clouds[0].labels)) == (asked, sum(photos[p] for p in chosen))
+    alone = replace(run, descriptors=None)
+    few = [place for place in tail if (index.labels == place).sum() >= LEAST]
+    assert choose_places(index, alone).tolist() == sorted(few)
 
 
 def test_t_sne_puts_photos_that_look_alike_together() -> None:

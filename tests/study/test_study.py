@@ -12,6 +12,7 @@ import pytest
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
 from evenplace.places.tiers import tiers
+from evenplace.report.tables import spread
 from evenplace.run.run import Run
 from evenplace.study import (
     STUDIES,
@@ -24,10 +25,8 @@ from evenplace.study import (
     tables,
     write_findings,
 )
-from evenplace.study.costs import read_bytes
-from evenplace.study.paper_page import ORDER, markdown_html, write_paper
-from evenplace.study.spread import spread
-from evenplace.study.tables import TABLES, abstention_table, recall_by_area
+from evenplace.study.paper_page import ITEMS, ORDER, markdown_html, write_paper
+from evenplace.study.tables import TABLES, abstention_table, read_bytes, recall_by_area
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
 
@@ -308,8 +307,28 @@ def test_what_a_pipeline_reads_is_the_paper_s_arithmetic() -> None:
 
 
 def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path: Path) -> None:
-    made = write_paper([found], tmp_path, "evenplace study paper").read_text(encoding="utf-8")
-    assert made.count("<table") >= len(found.study.tables)
-    assert "<svg" in made
+    """The tiny study stands in for all of the paper's, its systems for theirs."""
+    numbers = [item.number for item in ITEMS]
+    assert numbers[:6] == ["Figure 1", "Figure 2", "Table 1", "Table 2", "Figure 4", "Figure 5"]
     assert set(ORDER) <= set(STUDIES)
+    for item in ITEMS:
+        assert set(item.systems) <= {one.name for one in find_study(item.study).systems}
+        assert set(item.tables) <= set(TABLES)
+    posed = [replace(found, study=replace(found.study, name=name)) for name in ORDER]
+    items = tuple(replace(item, systems=()) for item in ITEMS)
+    made = write_paper(posed, tmp_path, "evenplace study <paper>", items=items).read_text("utf-8")
+    headings = re.findall(r"<h2>(.*?)</h2>", made)
+    assert [one.partition(":")[0] for one in headings] == [*numbers, "What it took"]
+    assert "evenplace study &lt;paper&gt;" in made
+    drawn = sum(len(item.figures) for item in ITEMS)
+    for kind in ("svg", "png", "csv"):
+        assert len(list((tmp_path / "figures").glob(f"*.{kind}"))) == drawn
     assert markdown_html("a <b>\n\n| x | y |\n|---|---|\n| 1 | <i> |").count("&lt;") == 2
+
+
+def test_findings_of_some_systems_are_compared_among_themselves(found: Findings) -> None:
+    some = found.only(("CFD", "fused"))
+    assert [one.system.name for one in some.outcomes] == ["CFD", "fused"]
+    assert "fused − CFD" in TABLES["gains"](some)
+    assert "fused − L2" in TABLES["gains"](found)
+    assert found.minutes() > some.only(("CFD",)).minutes() > 0

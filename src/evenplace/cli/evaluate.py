@@ -55,7 +55,7 @@ def evaluate(
     how: Batched,
 ) -> None:
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
-    from evenplace.evaluation.protocol import read_test
+    from evenplace.evaluation.truth import read_test
     from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
 
@@ -130,6 +130,7 @@ def _print(scores: "Scores") -> None:
         f"{scores.truth}; tail {scores.tail.queries}; places found by {scores.reached_by()}"
     )
     print_table(tables.COLUMNS, tables.score_rows([scores]), counts)
+    print_table(tables.TIER_COLUMNS, tables.tier_rows([scores]))
     rows = tables.condition_rows([scores])
     if rows:
         print_table((*tables.CONDITION_COLUMNS, "R@1"), rows)

@@ -4,7 +4,7 @@ Q queries · k hits · n shortlisted places
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,10 @@ from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
 from evenplace.evaluation.predictions import Predictions, find_spots
-from evenplace.evaluation.ranking import RANKS, first_right
 from evenplace.evaluation.scores import Scores, summarise
 from evenplace.evaluation.sources import find_sources, refuse
 from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
-from evenplace.evaluation.truth import Truth
+from evenplace.evaluation.truth import RANKS, Truth, first_right
 from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
@@ -27,6 +26,7 @@ from evenplace.retrieval.hits import join_hits
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
+KEPT = 2**22  # numbers of all queries: 8 MiB beside their answers, for t-SNE
 
 
 def evaluate(
@@ -88,6 +88,7 @@ def score(
         sources=asked.sources,
     )
     latency = time_stages(engine, queries.paths, timed) or latencies(asked.hits.elapsed_ms)
+    predictions = replace(predictions, descriptors=asked.descriptors)
     cost = measure_cost(
         engine,
         answerable=int((predictions.positives > 0).sum()),
@@ -106,6 +107,7 @@ class Asked:
     in_pool: NDArray[np.bool_]  # (Q,) whether a match was among the candidates
     pool_sizes: Rows  # (Q,)
     sources: dict[str, Floats]  # (Q,) confidence by each source
+    descriptors: NDArray[np.float16] | None  # (Q, D) as they were ranked, if they are few
 
 
 def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> Asked:
@@ -113,7 +115,8 @@ def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> A
 
     An exact search compares the whole database, so every match is among its candidates.
     """
-    hits, found, sizes, sources = [], [], [], []
+    hits, found, sizes, sources, ranked = [], [], [], [], []
+    few = len(queries) * engine.ranking.dim <= KEPT
     database = engine.index.photos
     for batch in engine.batches(descriptors, max(RANKS), pictures=queries.paths):
         pools = batch.pools
@@ -122,6 +125,8 @@ def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> A
         sizes.append(pools.sizes)
         sources.append(find_sources(engine, batch))
         hits.append(batch.hits)
+        if few:
+            ranked.append(pools.queries.astype(np.float16))
     in_pool, pool_sizes = np.concatenate(found), np.concatenate(sizes)
     if engine.exact:
         in_pool = truth.positives(queries, database).counts > 0
@@ -131,6 +136,7 @@ def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> A
         in_pool=in_pool,
         pool_sizes=pool_sizes,
         sources={n: refuse(np.concatenate([part[n] for part in sources])) for n in sources[0]},
+        descriptors=np.concatenate(ranked) if few else None,
     )
 
 

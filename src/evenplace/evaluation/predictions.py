@@ -45,6 +45,7 @@ class Predictions:
     hit_right: NDArray[np.bool_]  # (Q, k)
     sources: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # (Q,) each
     conditions: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # (Q,) each
+    descriptors: NDArray[np.float16] | None = None  # (Q, D) where they are few enough to keep
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -90,6 +91,8 @@ class Predictions:
             "hit_zone": self.hit_zones,
             "hit_right": self.hit_right,
         }
+        if self.descriptors is not None:
+            hits["descriptor"] = self.descriptors
         columns |= {name: _lists(values) for name, values in hits.items()}
         with whole_file(path, RunError) as draft:
             pq.write_table(pa.table(columns), draft)
@@ -125,6 +128,7 @@ class Predictions:
                 n.removeprefix(_CONDITION): numbers(n).astype(str)
                 for n in _named(table, _CONDITION)
             },
+            descriptors=_grid(table["descriptor"]) if _named(table, "descriptor") else None,
         )
 
 
@@ -192,6 +196,8 @@ def _grid(column: Any) -> NDArray[Any]:
 
 
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+    if values is None:
+        return None
     if isinstance(values, dict):
         return {name: part[rows] for name, part in values.items()}
     return [values[row] for row in rows] if isinstance(values, list) else values[rows]
@@ -199,6 +205,8 @@ def _take(values: Any, rows: NDArray[np.int64]) -> Any:
 
 def _join(parts: list[Any]) -> Any:
     """Lists and arrays end to end; of dictionaries the names that all of them have."""
+    if any(part is None for part in parts):
+        return None
     if isinstance(parts[0], dict):
         shared = [name for name in parts[0] if all(name in part for part in parts)]
         return {name: np.concatenate([part[name] for part in parts]) for name in shared}

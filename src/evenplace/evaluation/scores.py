@@ -14,9 +14,8 @@ from evenplace.errors import RunError
 from evenplace.evaluation.conditions import LABELS
 from evenplace.evaluation.confidence import Knowing, judge_all
 from evenplace.evaluation.predictions import Predictions, join_predictions
-from evenplace.evaluation.ranking import RANKS, average_precisions
 from evenplace.evaluation.timing import Cost, Latency, mean_cost
-from evenplace.evaluation.truth import Truth
+from evenplace.evaluation.truth import RANKS, Truth, average_precisions
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.table import Skipped
 from evenplace.places.table import Places

@@ -1,18 +1,22 @@
-"""Which database photos count as right: near enough, and looking the same way if asked.
+"""Which database photos count as right, and what that makes of a ranking.
 
-Q queries · N database photos · P pairs
+Q queries · N database photos · P pairs · k hits
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
+from evenplace.errors import RunError, SettingError
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
+from evenplace.photos.protocols import TestSet, read_protocol
 from evenplace.photos.table import Photos
+from evenplace.retrieval import open_index
 
 Rows = NDArray[np.int64]
+RANKS = (1, 5, 10, 20)
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,44 @@ class Truth:
         kept = self.right(queries, database, asked, near.rows)
         counts = np.bincount(asked[kept], minlength=len(queries))
         return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
+
+
+def first_right(right: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Rank of the first right hit, -1 where none is.  right: (Q, k) -> (Q,)."""
+    if not right.shape[1]:
+        return np.full(len(right), -1, dtype=np.int64)
+    return np.where(right.any(axis=1), right.argmax(axis=1), -1)
+
+
+def average_precisions(
+    right: NDArray[np.bool_], positives: NDArray[np.int64], k: int
+) -> NDArray[np.float64]:
+    """Average precision of each query's first k hits; their mean is mAP@k.
+
+        AP@k = sum_{i <= k} right_i (share right among the first i) / min(k, positives)
+
+    as Mapillary's challenge has it.  A query without positives gets 0: leave it out or count it,
+    as the protocol says.  right: (Q, k'), positives: (Q,) database photos that count -> (Q,).
+    """
+    right = right[:, :k]
+    if not right.shape[1]:
+        return np.zeros(len(right))
+    share = np.cumsum(right, axis=1) / np.arange(1, right.shape[1] + 1)
+    found: NDArray[np.float64] = (share * right).sum(axis=1)
+    return found / np.maximum(np.minimum(positives, k), 1)
+
+
+def read_test(index: Path, name: str, path: Path, allow_partial: bool = False) -> TestSet:
+    """Read a named test and make sure that the index is of its database.
+
+    A few photos that could not be decoded are no obstacle to a part; more photos than the test
+    has always are.
+    """
+    test = read_protocol(name, path, allow_partial)
+    indexed = len(open_index(index))
+    if indexed > len(test.database) or (indexed < len(test.database) and not allow_partial):
+        raise RunError(
+            f"{index} has {indexed:,} photos and {name} has {len(test.database):,}; index that "
+            f"database first: evenplace index {index.parent} --database PHOTOS"
+        )
+    return test

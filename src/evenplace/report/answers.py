@@ -1,17 +1,32 @@
-"""Answers to many photos put into a file of the kind its ending says."""
+"""Answers to many photos put into a file of the kind its ending says.
 
+The page is a map of them in clusters, each with what it looks like.
+
+A block a photo is on the page once; a click on the map shows the same block there.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
 
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.files import whole_file
 from evenplace.places import Places
-from evenplace.report.answer_files import WRITERS
-from evenplace.report.answer_page import answer_page
-from evenplace.run.located import Located
+from evenplace.report.answer_files import WRITERS, say_sure
+from evenplace.report.map import Cells, Points, map_html
+from evenplace.report.page import Figure, Section, page, part
+from evenplace.report.pictures import Pictures
+from evenplace.run.located import ABSTAINED, UNREADABLE, Located
 
 KINDS = (*WRITERS, ".html")
 GLOBE = (".geojson", ".gpx", ".kml")  # kinds that know degrees only
+MOODS = (("sure", "--good"), ("likely", "--middle"), ("a guess", "--bad"))
+_SURE, _LIKELY = 0.8, 0.5
+COPIED = 1000  # pictures that are copied into the page; the others stay links
 
 
 def check_out(out: Path, zones: Sequence[int]) -> None:
@@ -34,3 +49,105 @@ def write_answers(lines: Sequence[Located], out: Path, places: Places) -> None:
             draft.write_text(answer_page(lines, places, out.parent), encoding="utf-8")
         else:
             draft.write_bytes(WRITERS[kind](lines))
+
+
+def mood(confidence: float) -> int:
+    """A row of MOODS."""
+    return 0 if confidence >= _SURE else 1 if confidence >= _LIKELY else 2
+
+
+def answer_page(lines: Sequence[Located], places: Places, folder: Path) -> str:
+    """The page; pictures beyond the first thousand are links relative to `folder`."""
+    answers = [line for line in lines if line.answered and line.spot is not None]
+    pictures = Pictures(folder, COPIED)
+    blocks = [_block(number, line, pictures) for number, line in enumerate(answers)]
+    others = [_block(-1, line, pictures) for line in lines if line.status == ABSTAINED]
+    unread = [(Path(one.photo).name, one.reason) for one in lines if one.status == UNREADABLE]
+    sections = [Section("", part("tiles", _figures(lines)))]
+    if answers:
+        sections += [
+            Section("Where they were taken", _map(answers, places), _caption(answers)),
+            Section(
+                "Photo by photo", part("located", blocks), "The photo, and what it looks like."
+            ),
+        ]
+    if others:
+        sections.append(Section("Without an answer", part("located", others)))
+    if unread:
+        sections.append(Section("Unreadable", part("reasons", unread)))
+    return page("Where these photos were taken", sections, foot=_credits(lines))
+
+
+def _figures(lines: Sequence[Located]) -> list[Figure]:
+    count = Counter(line.status for line in lines)
+    answers = [line for line in lines if line.answered]
+    sure = float(np.median([line.confidence for line in answers])) if answers else 0.0
+    metres = [line.spot.major for line in answers if line.spot is not None]
+    return [
+        Figure(f"{len(lines):,}", "photos"),
+        Figure(f"{len(answers):,}", "answered"),
+        Figure(f"{count[ABSTAINED]:,}", "without an answer"),
+        Figure(f"{count[UNREADABLE]:,}", "unreadable"),
+        Figure(f"{sure:.2f}", "median confidence"),
+        Figure(f"{np.median(metres) if metres else 0:.0f} m", "median uncertainty"),
+    ]
+
+
+def _map(answers: Sequence[Located], places: Places) -> Markup:
+    spots = np.array([(line.spot.east, line.spot.north) for line in answers if line.spot])
+    photographed = np.flatnonzero(places.counts > 0)
+    cells = Cells(
+        places.outlines[photographed],
+        np.zeros(len(photographed), np.uint8),
+        (("photographed places", "--line"),),
+        {"photos": places.counts[photographed]},
+    )
+    points = Points(
+        spots,
+        np.array([mood(line.confidence) for line in answers], np.uint8),
+        MOODS,
+        [f"#photo-{number}" for number in range(len(answers))],
+        radius=6,
+        clusters=True,
+    )
+    return map_html(cells, points, label="map of the answers; they are listed below too")
+
+
+def _caption(answers: Sequence[Located]) -> Markup:
+    many = Counter(mood(line.confidence) for line in answers)
+    marks = Markup(" ").join(
+        part("colour_mark", f"{name} {many[number]:,}", colour)
+        for number, (name, colour) in enumerate(MOODS)
+    )
+    meaning = "their confidence is the share that is right"
+    if doubt := next((line.doubt for line in answers if not line.calibrated), ""):
+        meaning = f"their confidence is a score and no probability, since {doubt}"
+    return Markup("{}; {}. Choose a dot to see the photo beside its match.").format(marks, meaning)
+
+
+def _block(number: int, line: Located, pictures: Pictures) -> dict[str, Any]:
+    name = Path(line.photo).name
+    best = line.matches[0] if line.matches else None
+    return {
+        "number": number,
+        "name": name,
+        "photo": pictures.html(line.photo, name),
+        "match": pictures.html(best.path, f"match {Path(best.path).name}") if best else "",
+        "where": _where(line),
+        "told": say_sure(line) if line.answered else line.reason,
+    }
+
+
+def _where(line: Located) -> str:
+    if not line.answered or line.spot is None:
+        return ""
+    spot = line.spot
+    if spot.latitude is None:
+        return f"east {spot.east:.0f}, north {spot.north:.0f}"
+    return f"{spot.latitude:.6f}, {spot.longitude:.6f}"
+
+
+def _credits(lines: Sequence[Located]) -> str:
+    """Whose photos are shown, where their licences ask for it."""
+    named = sorted({one.credit for line in lines for one in line.matches[:1] if one.credit})
+    return f"Photos: {'; '.join(named)}" if named else ""

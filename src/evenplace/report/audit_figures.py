@@ -1,6 +1,6 @@
-"""Still pictures of an audit, for papers: the map with four zooms, and several sets' tails.
+"""An audit's pictures: the map with four zooms, tails of several sets, headings and years.
 
-C places · V corners · W windows
+C places · V corners · W windows · Y years · H heading bins
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,12 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
-from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, save_figure
+from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, save_figure, thin
 from evenplace.report.page import TIER_COLOURS
 
 Floats = NDArray[np.float64]
@@ -31,7 +32,8 @@ _LEGIBLE = 60  # places of a window whose photos can be written into them
 
 def write_figures(sets: Mapping[str, Places], folder: Path) -> list[Path]:
     """Draw the map of the first set and the tails of all, each as SVG, PNG and CSV."""
-    drawn = {"map": map_figure(next(iter(sets.values()))), "distribution": tails_figure(sets)}
+    counts = {name: places.counts for name, places in sets.items()}
+    drawn = {"map": map_figure(next(iter(sets.values()))), "distribution": tails_figure(counts)}
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in drawn.items():
         save_figure(figure, folder / name)
@@ -39,23 +41,31 @@ def write_figures(sets: Mapping[str, Places], folder: Path) -> list[Path]:
 
 
 @mpl.rc_context(STYLE)
-def tails_figure(sets: Mapping[str, Places]) -> Figure:
+def tails_figure(sets: Mapping[str, NDArray[np.int64]], *, log_rank: bool = False) -> Figure:
     """Photos of each place, the most photographed first, a line a set (supplement A).
 
-    Sets of any size lie over each other: ranks are shares of the places.
+    Sets of any size lie over each other: ranks are shares of the places, unless log_rank asks for
+    the ranks themselves on a logarithmic axis.
     """
     figure, axes = blank(7.2, 3.4)
     lines: Any = axes
-    for number, (name, places) in enumerate(sets.items()):
-        counts = np.sort(places.counts)[::-1]
-        share = 100 * (np.arange(len(counts)) + 0.5) / len(counts)
+    for number, (name, unsorted) in enumerate(sets.items()):
+        counts = np.sort(unsorted)[::-1]
+        rank = np.arange(len(counts)) + 0.5
+        share = rank + 0.5 if log_rank else 100 * rank / len(counts)
+        kept = thin(len(counts))
         label = f"{name}: {len(counts):,} places, {counts[0]:,} to {counts[-1]:,} photos"
         colour = INK if len(sets) == 1 else SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         style = ("-", "--", ":")[number // len(SYSTEM_COLOURS) % 3]
-        lines.step(share, counts, where="mid", color=colour, ls=style, lw=2, label=label)
+        lines.step(
+            share[kept], counts[kept], where="mid", color=colour, ls=style, lw=2, label=label
+        )
     axes.set_yscale("log")
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("places, most photographed first, %")
+    if log_rank:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, 100)
+    axes.set_xlabel(f"places, most photographed first{'' if log_rank else ', %'}")
     axes.set_ylabel("photos of a place")
     axes.legend(loc="upper right", fontsize=8)
     return figure
@@ -146,3 +156,40 @@ def _draw(axes: Any, corners: Floats, tiers: NDArray[np.int64], *, frame: bool) 
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(frame)
+
+
+@mpl.rc_context(STYLE)
+def year_figure(years: NDArray[np.int64], by_year: NDArray[np.int64]) -> Figure:
+    """Photos of each year, stacked by tier: (Y,), (3, Y)."""
+    figure, axes = blank(5.6, 3.4)
+    base = np.zeros(len(years))
+    for tier, photos in zip(TIERS, by_year, strict=True):
+        axes.bar(years, photos, 0.76, bottom=base, color=TIER_COLOURS[tier], label=tier)
+        base += photos
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_ylabel("photos")
+    axes.legend(fontsize=8)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def heading_figure(headings: NDArray[np.int64]) -> Figure:
+    """Which way the photos of each tier look, as shares of the tier: (3, H)."""
+    figure = Figure(figsize=(4.0, 4.0), layout="constrained")
+    axes: Any = figure.add_subplot(projection="polar")
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    step = 2 * np.pi / headings.shape[1]
+    shares = 100 * headings / np.maximum(headings.sum(axis=1, keepdims=True), 1)
+    for number, (tier, share) in enumerate(zip(TIERS, shares, strict=True)):
+        at = (np.arange(len(share)) + 0.5) * step + (number - 1) * step / 3.6
+        axes.bar(at, share, step / 4.2, color=TIER_COLOURS[tier], label=tier)
+    axes.set_xticks(np.arange(4) * np.pi / 2, list("NESW"))
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.yaxis.set_major_formatter("{x:g} %")
+    axes.tick_params(axis="y", labelsize=7)
+    axes.grid(alpha=0.3)
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
+    return figure

@@ -3,45 +3,50 @@
 # C places · P points
 """
 
-import html
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
 
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.report.audit import Audit
-from evenplace.report.audit_pictures import Samples, sample_pictures
-from evenplace.report.audit_plots import Band, heading_rose, rank_plot, year_plot
-from evenplace.report.map import Cells, Points, map_html, tiles_under
-from evenplace.report.page import Figure, Section, figures_html, page, table_html, tier_mark
-from evenplace.report.sheets import Sheets, lay_out
+from evenplace.report.audit_figures import heading_figure, tails_figure, year_figure
+from evenplace.report.figures import inline_svg, rank_count
+from evenplace.report.map import Cells, Points, Sheets, lay_out, map_html, tiles_under
+from evenplace.report.page import Figure, Section, page, part, table_html
+from evenplace.report.pictures import Pictures, sample_pictures
 
 DOTS = 20_000
-CURVES = 24  # cities whose ranks are drawn
-SHARES = 24  # parts the ranks are cut into for diversity and recall
 
 
 def audit_page(
     audit: Audit, title: str, folder: Path, pictures: int, tiles: str | None = None
 ) -> str:
     """The whole page; `folder` is where it will lie."""
-    samples = sample_pictures(audit.photos, audit.places, folder, pictures)
-    sections: list[Section | None] = [_numbers(audit), _cities(audit), _curve(audit)]
-    sections.append(_map(audit, samples, tiles))
-    if audit.recall:
-        sections.append(_recall(audit))
-    if audit.against is not None:
-        sections.append(_comparison(audit, audit.against))
-    sections += [_coverage(audit), _needs(audit), _left_out(audit, samples)]
+    copies = Pictures(folder, pictures)
+    sections = [
+        _numbers(audit),
+        _cities(audit),
+        _curve(audit),
+        _map(audit, copies, tiles),
+        _recall(audit) if audit.recall else None,
+        None if audit.against is None else _comparison(audit, audit.against),
+        _coverage(audit),
+        _needs(audit),
+        _left_out(audit, copies),
+    ]
     return page(
         title,
         [section for section in sections if section is not None],
-        lead=html.escape(audit.sentence()),
-        foot=f"Written by evenplace audit. Places: {html.escape(audit.places.rule.name)}, "
-        f"{html.escape(str(_settings(audit.places)))}.",
+        lead=audit.sentence(),
+        foot=f"Written by evenplace audit. Places: {audit.places.rule.name}, "
+        f"{_settings(audit.places)}.",
     )
 
 
@@ -67,10 +72,12 @@ def _numbers(audit: Audit) -> Section:
         Figure(f"≤ {tail.most:,}", "photos in a tail place", f"{tail.places:,} places"),
     ]  # fmt: skip
     columns, rows = audit.table()
-    marked = [[tier_mark(row[0]), *map(html.escape, row[1:])] for row in rows]
+    marked = [[part("tier_mark", row[0]), *row[1:]] for row in rows]
     return Section(
         "How uneven",
-        figures_html(figures) + "<h3>Head, middle and tail</h3>" + table_html(columns, marked),
+        part("tiles", figures)
+        + Markup("<h3>Head, middle and tail</h3>")
+        + table_html(columns, marked),
         "Places are ranked by their photos: the top 30 % are the head, the next 40 % the middle, "
         "the last 30 % the tail.",
     )
@@ -81,70 +88,41 @@ def _cities(audit: Audit) -> Section | None:
     columns, rows = audit.city_table()
     if not rows:
         return None
-    cells = [[html.escape(cell) for cell in row] for row in rows]
-    places, curves = audit.places, ""
-    for at, name in enumerate(places.cities[:CURVES]):
-        counts = places.counts[places.city == at]
-        if len(counts):
-            curve = rank_plot([(name, counts)])
-            curves += f"<div><h3>{html.escape(name)}</h3>{curve}</div>"
+    places = audit.places
+    counts = {name: places.counts[places.city == at] for at, name in enumerate(places.cities)}
+    drawn = tails_figure({name: mine for name, mine in counts.items() if len(mine)})
     return Section(
         "City by city",
-        table_html(columns, cells) + f'<div class="pair">{curves}</div>',
+        table_html(columns, rows) + _wide(inline_svg(drawn, "photos by rank of the place")),
         "Each city by itself: its own head and tail are the top and the last 30 % of its own "
         "places. The last row is all of them together, as everything else on this page.",
     )
 
 
 def _curve(audit: Audit) -> Section:
-    places = audit.places
-    edges = (audit.tiers[0].places, len(places) - audit.tiers[2].places)
-    curves = [(places.rule.name, places.counts)]
-    if audit.against is not None:
-        curves.append((audit.against.rule.name, audit.against.counts))
-    bands = _bands(audit)
-    left = rank_plot(curves[:1], edges, bands=bands)
-    right = rank_plot(curves, log_rank=True)
-    legend = '<i style="background:var(--accent)"></i>' + html.escape(places.rule.name)
-    if audit.against is not None:
-        legend += ' <i style="background:var(--soft)"></i>' + html.escape(audit.against.rule.name)
+    cuts = {cut.rule.name: cut.counts for cut in (audit.places, audit.against) if cut is not None}
     note = (
-        "Left: photos of each place on a log axis, with the tiers. Right: the same with both axes "
-        "logarithmic."
+        "First: photos of each place on a log axis, with the tiers. Second: the same with both "
+        "axes logarithmic."
     )
-    if bands:
-        note += f" Dotted, on the right axis: {html.escape(bands[0].name)}, with its spread."
-    return Section(
-        "Rank and count",
-        f'<div class="pair"><div>{left}</div><div>{right}'
-        f'<div class="legend">{legend}</div></div></div>',
-        note,
-    )
+    if audit.diversity is not None:
+        note += " Dashed, on the right axis: similarity within a place, with its spread."
+    drawn = (rank_count(audit.places, (), audit.diversity), tails_figure(cuts, log_rank=True))
+    curves = [("", inline_svg(one, "photos by rank of the place")) for one in drawn]
+    return Section("Rank and count", part("pair", curves), note)
 
 
-def _bands(audit: Audit) -> list[Band]:
-    """Similarity within places along the ranks, or recall when that is all there is."""
-    if audit.diversity is None:
-        return []
-    order = np.argsort(-audit.places.counts, kind="stable")
-    parts = np.array_split(order, min(SHARES, len(order)))
-    middle, spread = (
-        np.array([_mean(values[part]) for part in parts])
-        for values in (audit.diversity.mean, audit.diversity.spread)
-    )
-    low, high = np.clip(middle - spread, 0, 1), np.clip(middle + spread, 0, 1)
-    return [Band("similarity within a place", low, np.clip(middle, 0, 1), high)]
+def _wide(drawing: Markup) -> Markup:
+    return Markup('<div class="wide">{}</div>').format(drawing)
 
 
-def _mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def _map(audit: Audit, samples: Samples, tiles: str | None) -> Section:
+def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
     places = audit.places
-    facts: dict[str, object] = {"photos": places.counts, "east": np.round(places.centres[:, 0]),
-                                "north": np.round(places.centres[:, 1])}  # fmt: skip
+    facts: dict[str, NDArray[Any] | Sequence[str]] = {
+        "photos": places.counts,
+        "east": np.round(places.centres[:, 0]),
+        "north": np.round(places.centres[:, 1]),
+    }
     if len(places.maps) > 1:
         facts["city"] = [places.maps[home].city for home in places.home]
     if audit.coverage.headings.size:
@@ -153,10 +131,11 @@ def _map(audit: Audit, samples: Samples, tiles: str | None) -> Section:
         facts["similarity within"] = np.round(np.nan_to_num(audit.diversity.mean, nan=-1), 3)
     sheets = lay_out(places)
     outlines = sheets.outlines(places.outlines)
-    cells = Cells(outlines, places.tiers, facts=facts, pictures=samples.sources)  # type: ignore[arg-type]
+    sources = sample_pictures(audit.photos, places, copies)
+    cells = Cells(outlines, places.tiers, facts=facts, pictures=sources)
     beside = ""
     if len(places.maps) > 1:
-        beside = f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
+        beside = f" The cities lie beside each other: {', '.join(places.cities)}."
     return Section(
         "Where",
         map_html(cells, Points(_dots(audit, sheets)), tiles=tiles_under(tiles, places)),
@@ -165,7 +144,7 @@ def _map(audit: Audit, samples: Samples, tiles: str | None) -> Section:
     )
 
 
-def _dots(audit: Audit, sheets: Sheets) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _dots(audit: Audit, sheets: Sheets) -> NDArray[np.float64]:
     every = max(1, -(-len(audit.photos) // DOTS))
     some = audit.photos[::every]
     return sheets.points(some.positions, some.zone)
@@ -174,7 +153,7 @@ def _dots(audit: Audit, sheets: Sheets) -> np.ndarray[tuple[int, ...], np.dtype[
 def _recall(audit: Audit) -> Section:
     assert audit.answers is not None
     rows = [
-        [tier_mark(name) if name in TIERS else name, f"{count:,}", f"{found.mean:.1f}",
+        [part("tier_mark", name) if name in TIERS else name, f"{count:,}", f"{found.mean:.1f}",
          f"{found.low:.1f} to {found.high:.1f}"]
         for name, count, found in audit.recall
     ]  # fmt: skip
@@ -182,7 +161,7 @@ def _recall(audit: Audit) -> Section:
     sheets = lay_out(audit.places)
     points = Points(
         sheets.points(answers.positions, answers.zones), np.where(answers.right, 0, 1),
-        texts=[html.escape(Path(name).name) for name in answers.names], radius=5,
+        texts=[escape(Path(name).name) for name in answers.names], radius=5,
     )  # fmt: skip
     outlines = sheets.outlines(audit.places.outlines)
     cells = Cells(outlines, audit.places.tiers, facts={"photos": audit.places.counts})
@@ -197,15 +176,13 @@ def _recall(audit: Audit) -> Section:
 
 def _comparison(audit: Audit, other: Places) -> Section:
     origin = audit.places.centres.min(axis=0)
-    maps, rows, sheets = "", [], lay_out(audit.places)
+    maps, rows, sheets = [], [], lay_out(audit.places)
     for places in (audit.places, other):
         facts = {"photos": places.counts, "m²": np.round(places.areas)}
         outlines = replace(sheets, home=places.home).outlines(places.outlines)
         cells = Cells(outlines, _kinds(audit, places), facts=facts)
-        name = html.escape(places.rule.name)
-        maps += (
-            f"<div><h3>{name}</h3>{map_html(cells, link='pair', origin=origin, label=name)}</div>"
-        )
+        name = places.rule.name
+        maps.append((name, map_html(cells, link="pair", origin=origin, label=name)))
         rows.append(
             [name, f"{len(places):,}", f"{imbalance_ratio(places.counts):,.1f} : 1",
              f"{gini(places.counts):.2f}", f"{imbalance_ratio(places.areas):,.0f} : 1",
@@ -215,74 +192,66 @@ def _comparison(audit: Audit, other: Places) -> Section:
                "median area", "photos outside"]  # fmt: skip
     return Section(
         f"{audit.places.rule.name} beside {other.rule.name}",
-        table_html(columns, rows) + f'<div class="pair">{maps}</div>',
+        table_html(columns, rows) + part("pair", maps),
         "A partition that evens the counts moves the unevenness into the areas: a place downtown "
         "becomes a doorstep, one at the edge of town a quarter. Colours go by count, with the "
         f"thresholds of {audit.places.rule.name}; the two maps move together.",
     )
 
 
-def _kinds(audit: Audit, places: Places) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _kinds(audit: Audit, places: Places) -> NDArray[np.int64]:
     """Head, middle or tail by the thresholds of the audited places, so that colours compare."""
     head, tail = audit.tiers[0].least, audit.tiers[2].most
     return np.where(places.counts <= tail, 2, np.where(places.counts >= max(head, 1), 0, 1))
 
 
 def _coverage(audit: Audit) -> Section | None:
-    cover = audit.coverage
-    parts = []
+    cover, drawn, missing = audit.coverage, [], []
     if cover.headings.size:
-        parts.append(f"<div><h3>Which way photos look</h3>{heading_rose(cover.headings)}</div>")
+        drawn.append(("Which way photos look", heading_figure(cover.headings)))
+    else:
+        missing.append("headings")
     if len(cover.years):
-        parts.append(
-            f"<div><h3>When they were taken</h3>{year_plot(cover.years, cover.by_year)}</div>"
-        )
-    missing = [
-        what
-        for what, known in (("headings", cover.headings.size), ("years", len(cover.years)))
-        if not known
-    ]
-    note = "Petals and bars are shares and photos of each tier."
+        drawn.append(("When they were taken", year_figure(cover.years, cover.by_year)))
+    else:
+        missing.append("years")
+    note = "Petals and bars are shares and photos of each tier." if drawn else ""
     if missing:
-        note = f"These photos tell no {' and no '.join(missing)}. " + (note if parts else "")
-    return Section("Headings and years", f'<div class="pair">{"".join(parts)}</div>', note)
+        note = f"These photos tell no {' and no '.join(missing)}. {note}"
+    figures = [(title, inline_svg(one, title)) for title, one in drawn]
+    return Section("Headings and years", part("pair", figures), note)
 
 
 def _needs(audit: Audit) -> Section:
     rows = []
     for number, need in enumerate(audit.needs, 1):
-        where = f"{need.centre[0]:,.0f} E, {need.centre[1]:,.0f} N"
+        where: str = f"{need.centre[0]:,.0f} E, {need.centre[1]:,.0f} N"
         if need.zone:
             (lat,), (lon,) = to_degrees([need.centre[0]], [need.centre[1]], need.zone)
-            where = (
-                f'<a href="https://www.openstreetmap.org/?mlat={lat:.5f}&amp;mlon={lon:.5f}#map=18/'
-                f'{lat:.5f}/{lon:.5f}">{lat:.5f}, {lon:.5f}</a>'
-            )
+            where = part("street", f"{lat:.5f}", f"{lon:.5f}")
         if len(audit.places.cities) > 1:
-            where = f"{html.escape(need.city)}: {where}"
+            where = Markup("{}: {}").format(need.city, where)
         rows.append([f"{number}", where, f"{need.below} of {need.places}", f"{need.photos:,}"])
     target = int(np.median(audit.places.counts)) if len(audit.places) else 0
-    body = table_html(
-        ["", "block of 200 m", "places below the median", "photos to the median"], rows
-    )
+    columns = ["", "block of 200 m", "places below the median", "photos to the median"]
     return Section(
         "Where new photos would help most",
-        body if rows else "<p>No place lies below the median.</p>",
+        table_html(columns, rows) if rows else Markup("<p>No place lies below the median.</p>"),
         f"The median place has {target} photos. Blocks are ranked by how many of their places have "
         "fewer; the last column is what would bring them all there.",
     )
 
 
-def _left_out(audit: Audit, samples: Samples) -> Section | None:
+def _left_out(audit: Audit, copies: Pictures) -> Section | None:
     skipped = [(one.path, one.reason) for one in audit.photos.skipped]
-    skipped += [(path, "it cannot be decoded") for path in samples.unreadable]
+    skipped += [(path, "it cannot be decoded") for path in copies.unreadable]
     if not skipped:
         return None
-    rows = [[html.escape(Path(path).name), html.escape(why)] for path, why in skipped[:200]]
-    more = f"<p>and {len(skipped) - 200:,} more</p>" if len(skipped) > 200 else ""
+    rows = [[Path(path).name, why] for path, why in skipped[:200]]
+    more = f" The first 200 of {len(skipped):,} are listed." if len(skipped) > 200 else ""
     return Section(
         "Left out",
-        table_html(["file", "reason"], rows) + more,
+        table_html(["file", "reason"], rows),
         f"{len(audit.photos.skipped):,} photos could not be placed, "
-        f"{len(samples.unreadable):,} of those looked at could not be opened.",
+        f"{len(copies.unreadable):,} of those looked at could not be opened.{more}",
     )

@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 
 from evenplace.evaluation import Scores
 from evenplace.evaluation.confidence import Curve, reliability, trace
-from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank
+from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, thin
 
-DRAWN = 300  # points of a curve: more than a page shows
 SOURCE_COLOURS = {
     "own": INK,
     "l2": "#7a869a",
@@ -43,9 +42,9 @@ def precision_recall(scores: Scores) -> Figure:
     """Precision against recall as the threshold falls, a line a source."""
     figure, axes = blank(4.4, 3.6)
     for name, curve in traces(scores).items():
-        thin = _thin(len(curve.recall))
+        kept = thin(len(curve.recall))
         label = f"{name}  {scores.knowing[name].auc_pr:.3f}"
-        axes.plot(curve.recall[thin], curve.precision[thin], **_line(name), label=label)
+        axes.plot(curve.recall[kept], curve.precision[kept], **_line(name), label=label)
     axes.set_xlabel("recall: share of the right answers that is kept")
     axes.set_ylabel("precision")
     axes.set_xlim(0, 1)
@@ -59,9 +58,9 @@ def risk_coverage(scores: Scores) -> Figure:
     """Share of wrong answers against share of queries answered, a line a source."""
     figure, axes = blank(4.4, 3.6)
     for name, curve in traces(scores).items():
-        thin = _thin(len(curve.coverage))
+        kept = thin(len(curve.coverage))
         label = f"{name}  {scores.knowing[name].aurc:.3f}"
-        axes.plot(curve.coverage[thin], 1 - curve.precision[thin], **_line(name), label=label)
+        axes.plot(curve.coverage[kept], 1 - curve.precision[kept], **_line(name), label=label)
     axes.axhline(0.05, color=INK, lw=0.8, ls=":")
     axes.set_xlabel("coverage: share of the queries that is answered")
     axes.set_ylabel("risk: share of wrong answers")
@@ -143,10 +142,6 @@ def _line(name: str) -> dict[str, Any]:
 
 def _dot(name: str) -> dict[str, Any]:
     return {"color": SOURCE_COLOURS.get(name, INK), "zorder": 3}
-
-
-def _thin(count: int) -> Any:
-    return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
 
 
 def _floor(scores: Scores) -> float:

@@ -7,8 +7,8 @@ from evenplace.errors import RunError
 from evenplace.evaluation import Scores
 from evenplace.report import evaluation_parts as parts
 from evenplace.report.figures import save_figure
-from evenplace.report.gallery import Pictures
 from evenplace.report.page import Section, page, write_page
+from evenplace.report.pictures import Pictures
 from evenplace.report.run_files import Kept, read_kept
 
 

@@ -3,31 +3,30 @@
 Q queries · C places
 """
 
-import html
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
 from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
-from evenplace.report.audit_pictures import sample_pictures
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
-from evenplace.report.gallery import NOWHERE, Pictures, gallery_html, tier_switch
-from evenplace.report.map import Cells, Points, map_html, tiles_under
-from evenplace.report.match_lines import open_look
-from evenplace.report.page import Figure, Section, figures_html, table_html
+from evenplace.report.gallery import NOWHERE, gallery_html, open_look, tier_switch
+from evenplace.report.map import Cells, Points, lay_out, map_html, tiles_under
+from evenplace.report.page import Figure, Section, part, table_html
+from evenplace.report.pictures import Pictures, sample_pictures
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.run_files import Kept
-from evenplace.report.scatter import LEAST, gather_clouds, tail_scatter
-from evenplace.report.sheets import lay_out
+from evenplace.report.scatter import LEAST, tail_places
 from evenplace.retrieval.verification import REFUTED, VERIFIED
 
+A_PAGE = 300  # photos of places inside the page; the others are links
 PICTURED = 150  # queries whose photos the map shows; wrong answers first
 
 
@@ -35,8 +34,8 @@ def draw_figures(systems: Sequence[Scores], kept: Sequence[Kept]) -> dict[str, D
     """The figures of the page that papers want as files."""
     last = systems[-1]
     figures = {
-        "tiers": tier_bars(systems),
-        "long-tail": rank_count(systems, kept[-1].diversity() if kept else None),
+        "tiers": tier_bars(systems, (1, 5, 10)),
+        "long-tail": rank_count(systems[0].places, systems, kept[-1].diversity() if kept else None),
         "precision-recall": curves.precision_recall(last),
         "risk-coverage": curves.risk_coverage(last),
         "reliability": curves.reliability_bars(last),
@@ -47,20 +46,18 @@ def draw_figures(systems: Sequence[Scores], kept: Sequence[Kept]) -> dict[str, D
     return figures
 
 
-def lead(systems: Sequence[Scores]) -> str:
+def lead(systems: Sequence[Scores]) -> Markup:
     """The page in one sentence."""
     best, first = systems[-1], systems[0]
-    text = (
-        f"<b>{html.escape(best.name)}</b> finds <b>{best.recall[1]:.1f} %</b> of "
-        f"{best.overall.queries:,} queries, and {best.tail.recall[1]:.1f} % of the "
-        f"{best.tail.queries:,} in the tail"
-    )
+    text = Markup("<b>{}</b> finds <b>{:.1f} %</b> of {:,} queries, and {:.1f} % of the {:,} in "
+                  "the tail").format(best.name, best.recall[1], best.overall.queries,
+                                     best.tail.recall[1], best.tail.queries)  # fmt: skip
     if len(systems) == 1:
         return text + "."
     gain = compare_pairs(best.predictions, first.predictions, 2)
     verdict = "" if gain.gain.excludes_zero else ", which could be chance"
-    return (
-        f"{text}: {gain.gain.mean:+.1f} points over {html.escape(first.name)} there "
+    return text + (
+        f": {gain.gain.mean:+.1f} points over {first.name} there "
         f"({gain.won} queries won, {gain.lost} lost{verdict})."
     )
 
@@ -80,7 +77,7 @@ def glance(systems: Sequence[Scores]) -> Section:
         ),
         Figure(f"{best.cost.median_ms:.0f} ms", _timed(best), f"{len(best.places):,} places"),
     ]
-    return Section("", f"<p>{html.escape(best.name)}</p>{figures_html(tiles)}")
+    return Section("", Markup("<p>{}</p>{}").format(best.name, part("tiles", tiles)))
 
 
 def _timed(scores: Scores) -> str:
@@ -94,7 +91,7 @@ def score_tables(systems: Sequence[Scores]) -> Section:
     if len(systems) > 1:
         text += _table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
     caption = (
-        f"{first.overall.queries} queries, right within {html.escape(str(first.truth))}; "
+        f"{first.overall.queries} queries, right within {first.truth}; "
         f"{cost.answerable} have a match in the database: R@1 counts the others as failures, "
         f"“findable” leaves them out. {first.untiered} are at no known place, {cost.skipped} could "
         "not be read. Brackets are 95 % intervals over spots; * marks differences whose interval "
@@ -110,10 +107,11 @@ def tiers(systems: Sequence[Scores]) -> Section:
     counts = ", ".join(f"{tier} {first.tier(tier).queries}" for tier in TIERS)
     return Section(
         "Head, middle, tail",
-        _wide(tier_bars(systems), "R@1 by tier"),
-        "R@1 overall and by tier of the query's place: the 30 % most photographed places, the "
-        f"middle 40 %, the 30 % least photographed. Queries: {counts}. Where the whiskers of two "
-        "bars overlap, believe the table of differences above rather than your eyes.",
+        _wide(tier_bars(systems, (1, 5, 10)), "R@1, R@5 and R@10 by tier")
+        + _table(tables.TIER_COLUMNS, tables.tier_rows(systems)),
+        "R@1, R@5 and R@10 overall and by tier of the query's place: the 30 % most photographed "
+        f"places, the middle 40 %, the 30 % least photographed. Queries: {counts}. Where the "
+        "whiskers of two bars overlap, believe the table of differences above rather than your eyes.",
     )
 
 
@@ -128,10 +126,12 @@ def long_tail(systems: Sequence[Scores], kept: Sequence[Kept]) -> Section:
     if diversity is not None:
         caption += (
             " The green band is how alike the photos of a place look to "
-            f"{html.escape(systems[-1].name)} (mean cosine, one deviation either side; places of "
+            f"{systems[-1].name} (mean cosine, one deviation either side; places of "
             "two photos and more)."
         )
-    drawing = _wide(rank_count(systems, diversity), "photos and recall by rank of the place")
+    drawing = _wide(
+        rank_count(systems[0].places, systems, diversity), "photos and recall by rank of the place"
+    )
     return Section("The long tail", drawing, caption)
 
 
@@ -163,7 +163,7 @@ def where(
     if kept and kept[-1].index is not None:
         index = kept[-1].index
         labelled = replace(index.places, labels=index.labels)
-        found = sample_pictures(index.photos, labelled, folder).sources
+        found = sample_pictures(index.photos, labelled, Pictures(folder, A_PAGE))
     sheets = lay_out(places)
     outlines = sheets.outlines(places.outlines)
     cells = Cells(outlines, places.tiers.astype(np.int64), facts=facts, pictures=found)
@@ -176,12 +176,12 @@ def where(
     )
     caption = (
         f"The {len(places):,} places coloured by tier and the {len(run)} queries of "
-        f"{html.escape(scores.name)}: {int(run.right.sum())} green ones answered right, the red "
+        f"{scores.name}: {int(run.right.sum())} green ones answered right, the red "
         "ones wrong. Drag to move (two fingers on a phone), click a place for its photos or a "
         "query for its answer; the switch shows one tier, here and in the gallery."
     )
     if len(places.maps) > 1:
-        caption += f" The cities lie beside each other: {html.escape(', '.join(places.cities))}."
+        caption += f" The cities lie beside each other: {', '.join(places.cities)}."
     drawn = map_html(cells, points, tiles=tiles_under(tiles, places))
     return Section("Where", tier_switch() + drawn + _DOTS, caption)
 
@@ -190,7 +190,7 @@ def gallery(systems: Sequence[Scores], kept: Sequence[Kept], pictures: Pictures)
     run = systems[-1].predictions
     caption = (
         f"Some of {len(run)} queries, {int((~run.right).sum())} of which "
-        f"{html.escape(systems[-1].name)} answers wrong. Left the query, then the five best "
+        f"{systems[-1].name} answers wrong. Left the query, then the five best "
         "answers of each system: green frames are right, red ones wrong, with the metres between "
         "answer and query and the likely reason of a failure."
     )
@@ -208,7 +208,7 @@ def failures(systems: Sequence[Scores]) -> Section | None:
     return Section(
         "Why it fails",
         _table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1)),
-        f"The likely reason of each failure ({wrong} of {html.escape(systems[-1].name)}), from "
+        f"The likely reason of each failure ({wrong} of {systems[-1].name}), from "
         "positions and ranks alone. What is not in the pool no ranking can mend. Where pictures "
         f"were looked at twice: verified, {VERIFIED} points or more match the wrong answer, which "
         f"then shows the same thing from elsewhere; refuted, at most {REFUTED} do.",
@@ -216,11 +216,12 @@ def failures(systems: Sequence[Scores]) -> Section | None:
 
 
 def before_and_after(systems: Sequence[Scores], kept: Sequence[Kept]) -> Section | None:
-    drawn = _scatter(systems, kept)
-    if drawn is None:
+    title = "Tail places, before and after"
+    if not kept or kept[0].index is None or find_spec("openTSNE") is None:
         return None
-    figure, caption = drawn
-    return Section("Tail places, before and after", _wide(figure, "t-SNE of places"), caption)
+    if (drawn := _scatter(systems, kept)) is None:
+        return Section(title, Markup(), f"Fewer than two tail places have {LEAST} photos.")
+    return Section(title, _wide(drawn[0], "t-SNE of tail places"), drawn[1])
 
 
 def confidence(systems: Sequence[Scores]) -> Section:
@@ -231,24 +232,20 @@ def confidence(systems: Sequence[Scores]) -> Section:
         (curves.risk_coverage(last), "risk against coverage", "Low is good; dotted: 5 % risk."),
         (curves.reliability_bars(last), "reliability", "On the dotted line, sure means right."),
     ]
-    figures = "".join(
-        f"<figure>{inline_svg(drawing, label)}<figcaption>{text} {len(run)} answers."
-        "</figcaption></figure>"
-        for drawing, label, text in drawings
-    )
+    figures = part("figures", [(inline_svg(one, label), f"{text} {len(run)} answers.")
+                               for one, label, text in drawings])  # fmt: skip
     caption = (
-        f"Every source of confidence on the same {len(run)} answers of {html.escape(last.name)}, "
+        f"Every source of confidence on the same {len(run)} answers of {last.name}, "
         f"{int(run.right.sum())} of them right; “own” is the one the system answers with. The "
         "table has the share of queries that can be answered at 95 and 99 % precision."
     )
     table = _table(tables.KNOWING_COLUMNS, tables.knowing_rows(systems), texts=(1,))
-    return Section("Does it know?", f'<div class="figures">{figures}</div>{table}', caption)
+    return Section("Does it know?", figures + table, caption)
 
 
 def metres(systems: Sequence[Scores]) -> Section:
     told = ", ".join(
-        f"{html.escape(one.name)} {one.position.median:.0f} m (p90 {one.position.p90:,.0f} m)"
-        for one in systems
+        f"{one.name} {one.position.median:.0f} m (p90 {one.position.p90:,.0f} m)" for one in systems
     )
     return Section(
         "How far off",
@@ -271,7 +268,7 @@ def training(kept: Sequence[Kept]) -> Section | None:
     logs = {one.name: one.log for one in kept if one.log}
     if not logs:
         return None
-    epochs = ", ".join(f"{html.escape(name)} {len(lines)}" for name, lines in logs.items())
+    epochs = ", ".join(f"{name} {len(lines)}" for name, lines in logs.items())
     return Section(
         "Training",
         _wide(curves.training_curve(logs), "loss by epoch"),
@@ -282,22 +279,11 @@ def training(kept: Sequence[Kept]) -> Section | None:
 def _scatter(systems: Sequence[Scores], kept: Sequence[Kept]) -> tuple[Drawing, str] | None:
     """Tail places as the first and the last system see them; None without indexes or openTSNE."""
     chosen = [0, len(systems) - 1] if len(systems) > 1 else [0]
-    indexes = [kept[at].index for at in chosen] if kept else []
-    if not indexes or None in indexes or find_spec("openTSNE") is None:
+    found = [(systems[at], kept[at].index) for at in chosen] if kept else []
+    indexes = [index for _, index in found if index is not None]
+    if not indexes or len(indexes) < len(found) or find_spec("openTSNE") is None:
         return None
-    clouds, places = gather_clouds(
-        [systems[at].name for at in chosen], [index for index in indexes if index is not None]
-    )
-    if not clouds or len(places) < 2:
-        return None
-    tail = int((systems[0].places.tiers[places] == 2).sum())
-    centres = ", ".join(f"[{e:.0f}, {n:.0f}]" for e, n in systems[0].places.centres[places])
-    caption = (
-        f"t-SNE of {len(clouds[0].labels)} database photos of {len(places)} places with at least "
-        f"{LEAST} photos ({tail} of them in the tail), one colour a place; the percentage is the "
-        f"share of photos whose nearest one shown is of their own place. Centres: {centres}."
-    )
-    return tail_scatter(clouds), caption
+    return tail_places([scores for scores, _ in found], indexes)
 
 
 def _right_by_place(scores: Scores) -> list[str]:
@@ -309,46 +295,43 @@ def _right_by_place(scores: Scores) -> list[str]:
     return [f"{r} of {a}" if a else "–" for r, a in zip(right, asked, strict=True)]
 
 
-def _query_texts(scores: Scores, pictures: Pictures) -> list[str]:
+def _query_texts(scores: Scores, pictures: Pictures) -> list[Markup]:
     """What a click on each query tells; 150 of them, wrong answers first, with their photos."""
     run, reasons = scores.predictions, find_reasons(scores)
     pictured = set(np.argsort(run.right, kind="stable")[:PICTURED].tolist())
     texts = []
     for query in range(len(run)):
         tier = TIERS[run.tiers[query]] if run.tiers[query] >= 0 else NOWHERE
-        told = html.escape(tell_reason(scores, query, str(reasons[query])))
-        text = f"<p><b>{told}</b><br>{tier}, confidence {run.confidence[query]:.2f}</p>"
+        reason, sources = tell_reason(scores, query, str(reasons[query])), None
         if query in pictured:
             shown = (run.paths[query], run.hit_paths[query][0])
-            sources = [pictures.source(path) for path in shown if path]
-            images = "".join(f'<img alt="" src="{source}">' for source in sources if source)
-            text += f'<div class="strip">{images}</div>'
-        texts.append(text)
+            sources = [source for path in shown if path and (source := pictures.source(path))]
+        texts.append(part("told", reason, tier, f"{run.confidence[query]:.2f}", sources))
     return texts
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()
+) -> Markup:
     """A table whose intervals, counts and slow ones stand small below their number: it is slim."""
-    cells = [
-        [html.escape(row[0]), *(_stacked(html.escape(one)) for one in row[1:])] for row in rows
-    ]
-    return table_html([html.escape(column) for column in columns], cells, texts)
+    return table_html(columns, [[row[0], *map(_stacked, row[1:])] for row in rows], texts)
 
 
-def _stacked(cell: str) -> str:
+def _stacked(cell: str) -> Markup:
     number, found, interval = cell.partition(" [")
-    if not found:
-        median, of_both, slow = cell.partition(" / ")
-        return f"{median}<br><small>p95 {slow}</small>" if of_both else cell
-    rest = interval.replace(" (", "<br>").removesuffix(")")
-    return f"{number}<br><small>[{rest}</small>"
+    if found:
+        gain, counted, rest = interval.removesuffix(")").partition(" (")
+        small = escape(gain) + (Markup("<br>") + rest if counted else "")
+        return Markup("{}<br><small>[{}</small>").format(number, small)
+    median, of_both, slow = cell.partition(" / ")
+    return Markup("{}<br><small>p95 {}</small>").format(median, slow) if of_both else escape(cell)
 
 
-def _wide(figure: Drawing, label: str) -> str:
-    return f'<div class="wide">{inline_svg(figure, label)}</div>'
+def _wide(figure: Drawing, label: str) -> Markup:
+    return Markup('<div class="wide">{}</div>').format(inline_svg(figure, label))
 
 
-_DOTS = (
+_DOTS = Markup(
     '<p class="dots"><span><b style="background:var(--good)"></b>query answered right</span>'
     '<span><b style="background:var(--bad)"></b>answered wrong</span></p>'
 )

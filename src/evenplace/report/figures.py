@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from evenplace.places.tiers import TIERS
 from evenplace.report.page import TIER_COLOURS
 
 INK, ACCENT = "#010203", "#d55e00"
+DRAWN = 300  # points of a curve: more than a page shows
 BAND = 24  # parts the ranks are cut into for the band of similarities
 _VARIABLES = {
     INK: "currentColor",
@@ -48,7 +50,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def inline_svg(figure: Figure, label: str) -> str:
+def inline_svg(figure: Figure, label: str) -> Markup:
     """The figure as an <svg> element that scales with the page and follows its colours."""
     text = io.StringIO()
     with mpl.rc_context(STYLE):
@@ -57,7 +59,8 @@ def inline_svg(figure: Figure, label: str) -> str:
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, variable)
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'width="100%"', svg, count=1)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    opening = Markup('<svg role="img" aria-label="{}"').format(label)
+    return Markup(svg.replace("<svg", opening, 1))
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -92,48 +95,49 @@ def figure_csv(figure: Figure) -> str:
 
 
 @mpl.rc_context(STYLE)
-def tier_bars(systems: Sequence[Scores]) -> Figure:
-    """R@1 of each system, overall and by tier, with 95 % intervals."""
+def tier_bars(systems: Sequence[Scores], ranks: Sequence[int] = (1,)) -> Figure:
+    """R@N of each system, overall and by tier, with 95 % intervals; a panel for each N."""
     groups = ("overall", *TIERS)
-    figure, axes = blank(7.2, 3.4)
+    figure = Figure(figsize=(7.2, 1.4 + 2.0 * len(ranks)), layout="constrained")
+    panels: Any = figure.subplots(len(ranks), sharex=True, squeeze=False)[:, 0]
     width = 0.8 / len(systems)
-    for number, scores in enumerate(systems):
-        found = [scores.tier(group).intervals[1] for group in groups]
-        means = np.array([one.mean for one in found])
-        reach = np.array([[one.mean - one.low, one.high - one.mean] for one in found]).T
-        at = np.arange(len(groups)) + (number - (len(systems) - 1) / 2) * width
-        axes.bar(
-            at,
-            np.nan_to_num(means),
-            width * 0.92,
-            color=SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)],
-            label=scores.name,
-        )
-        axes.errorbar(at, means, np.nan_to_num(reach), fmt="none", ecolor=INK, elinewidth=1)
-    queries = [systems[0].tier(group).queries for group in groups]
-    labels = [f"{group}\n{count} queries" for group, count in zip(groups, queries, strict=True)]
-    axes.set_xticks(range(len(groups)), labels)
-    axes.set_ylabel("R@1 within the radius, %")
-    axes.set_ylim(0, 100)
-    axes.legend(ncols=min(3, len(systems)), loc="upper center", bbox_to_anchor=(0.5, 1.18))
+    for axes, rank in zip(panels, ranks, strict=True):
+        for number, scores in enumerate(systems):
+            found = [scores.tier(group).intervals[rank] for group in groups]
+            means = np.array([one.mean for one in found])
+            reach = np.array([[one.mean - one.low, one.high - one.mean] for one in found]).T
+            at = np.arange(len(groups)) + (number - (len(systems) - 1) / 2) * width
+            colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+            axes.bar(at, np.nan_to_num(means), width * 0.92, color=colour, label=scores.name)
+            axes.errorbar(at, means, np.nan_to_num(reach), fmt="none", ecolor=INK, elinewidth=1)
+        axes.set_ylabel(f"R@{rank}, %")
+        axes.set_ylim(0, 100)
+    counts = [systems[0].tier(group).queries for group in groups]
+    labels = [f"{group}\n{count} queries" for group, count in zip(groups, counts, strict=True)]
+    panels[-1].set_xticks(range(len(groups)), labels)
+    figure.legend(*panels[0].get_legend_handles_labels(), ncols=min(3, len(systems)),
+                  loc="outside upper center")  # fmt: skip
     return figure
 
 
 @mpl.rc_context(STYLE)
-def rank_count(systems: Sequence[Scores], diversity: Diversity | None = None) -> Figure:
+def rank_count(
+    places: Places, systems: Sequence[Scores] = (), diversity: Diversity | None = None
+) -> Figure:
     """Places ranked by photo count, the tiers, and each system's recall along them (Figure 1).
 
     diversity: how alike the photos of each place look to the last system, drawn as a band.
     """
-    places = systems[0].places
     figure, axes = blank(7.2, 3.6)
     order = np.argsort(-places.counts, kind="stable")
-    ranks = np.arange(1, len(order) + 1)
+    drawn = thin(len(order))
     _tier_bands(axes, places)
-    axes.plot(ranks, places.counts[order], color=INK, lw=2, label="photos (left)")
+    axes.plot(drawn + 1, places.counts[order][drawn], color=INK, lw=2, label="photos (left)")
     axes.set_yscale("log")
     axes.set_xlabel("places, most photographed first")
     axes.set_ylabel("photos of a place")
+    if not systems and diversity is None:
+        return figure
     right: Any = axes.twinx()
     if diversity is not None:
         _diversity_band(right, diversity, order)
@@ -142,7 +146,8 @@ def rank_count(systems: Sequence[Scores], diversity: Diversity | None = None) ->
         colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
     right.set_ylim(0, 100)
-    right.set_ylabel("R@1, %" if diversity is None else "R@1, % · similarity × 100")
+    told = (["R@1, %"] if systems else []) + (["similarity × 100"] if diversity else [])
+    right.set_ylabel(" · ".join(told))
     right.spines["right"].set_visible(True)
     right.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
     return figure
@@ -198,6 +203,11 @@ def _tier_bands(axes: Axes, places: Places) -> None:
 def _across(axes: Axes) -> Any:
     """Data coordinates along the axis, a share of the height across it."""
     return axes.get_xaxis_transform()
+
+
+def thin(count: int) -> NDArray[np.int64]:
+    """Rows of a long curve that a page can show."""
+    return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
 
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:

@@ -2,27 +2,30 @@
 
 Every kind has some queries of every tier, so that the page's tier switch always finds some.
 
-    Q queries
+    Q queries · M points that match
 """
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
+from evenplace.errors import PhotoError
 from evenplace.evaluation import Predictions, Scores
 from evenplace.evaluation.predictions import FAR
+from evenplace.photos.pictures import open_within
 from evenplace.places.tiers import TIERS
-from evenplace.report.audit_pictures import thumbnail
-from evenplace.report.match_lines import match_drawing
-from evenplace.report.page import asset
+from evenplace.report.page import part
+from evenplace.report.pictures import Pictures, data_url
 from evenplace.report.reasons import find_reasons, tell_reason
+from evenplace.retrieval import Index
+from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.second_look import SecondLook
+from evenplace.retrieval.update import find_photos
 
 A_TIER = 4  # queries of one kind and tier on the page
-_SHOWN = 5
 NOWHERE = "no place"
 KINDS = {
     "rescued": "wrong before, right now",
@@ -30,25 +33,9 @@ KINDS = {
     "failed": "wrong",
     "found": "right",
 }
-
-
-@dataclass
-class Pictures:
-    """Small copies of photos, each made once; a photo that has gone leaves its text."""
-
-    made: dict[str, str] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
-
-    def source(self, path: str) -> str:
-        if path not in self.made:
-            self.made[path] = thumbnail(path, self.unreadable)
-        return self.made[path]
-
-    def html(self, path: str, text: str) -> str:
-        source = self.source(path)
-        if not source:
-            return f'<span class="none">{html.escape(text)}</span>'
-        return f'<img alt="{html.escape(text)}" src="{source}">'
+_SHOWN = 5
+_SIDE, _GAP = 220, 8  # pixels of a matched picture's longer side, and between two
+_MOST = 60  # lines between them
 
 
 def gallery_html(
@@ -56,7 +43,7 @@ def gallery_html(
     pictures: Pictures | None = None,
     seed: int = 0,
     look: SecondLook | None = None,
-) -> str:
+) -> Markup:
     """A block a query: the query, then each system's top 5, with the likely reason of a failure.
 
     Rescued and lost compare the last system with the first.  look: draws the points that the
@@ -64,40 +51,21 @@ def gallery_html(
     """
     pictures = pictures or Pictures()
     reasons = [find_reasons(scores) for scores in systems]
-    buttons, blocks = "", ""
+    kinds, blocks = [], Markup()
     for kind, chosen in _sort(systems).items():
         total = sum(len(rows) for rows in chosen.values())
-        if not total:
-            continue
-        pressed = "true" if not buttons else "false"
-        buttons += (
-            f'<button type="button" data-kind="{kind}" aria-pressed="{pressed}" '
-            f'title="{KINDS[kind]}">{kind} {total:,}</button>'
-        )
+        if total:
+            kinds.append((kind, KINDS[kind], f"{total:,}"))
         for tier, rows in chosen.items():
-            generator = np.random.default_rng((seed, len(tier)))
-            some = generator.permutation(rows)[:A_TIER]
-            blocks += "".join(
-                _block(systems, reasons, int(query), tier, kind, pictures, look) for query in some
-            )
-    return (
-        f"<style>{asset('gallery.css')}</style>{tier_switch()}"
-        f'<div class="kinds switch" role="group" aria-label="kind of query">{buttons}</div>'
-        f'<div class="gallery">{blocks}<p class="nothing" hidden>No such query.</p></div>'
-    )
+            some = np.random.default_rng((seed, len(tier))).permutation(rows)[:A_TIER]
+            for query in some.tolist():
+                blocks += _block(systems, reasons, query, tier, kind, pictures, look)
+    return part("gallery", list(TIERS), kinds, blocks)
 
 
-def tier_switch() -> str:
+def tier_switch() -> Markup:
     """Buttons that choose a tier for the whole page."""
-    names = ("all", *TIERS)
-    buttons = "".join(
-        f'<button type="button" data-tier="{name}" '
-        f'aria-pressed="{"true" if name == "all" else "false"}">'
-        + (f'<span class="mark {name}"></span>' if name in TIERS else "")
-        + f"{name}</button>"
-        for name in names
-    )
-    return f'<div class="tiers switch" role="group" aria-label="tier">{buttons}</div>'
+    return part("tier_switch", list(TIERS))
 
 
 def _sort(systems: Sequence[Scores]) -> dict[str, dict[str, NDArray[np.int64]]]:
@@ -123,34 +91,75 @@ def _block(
     kind: str,
     pictures: Pictures,
     look: SecondLook | None,
-) -> str:
+) -> Markup:
     asked = systems[0].predictions
-    rows = "".join(
-        f'<div class="answers"><span class="who">{html.escape(scores.name)}'
-        f"<small>{html.escape(tell_reason(scores, query, str(why[query])))}</small></span>"
-        + "".join(_answer(scores.predictions, query, rank, pictures) for rank in range(_SHOWN))
-        + "</div>"
-        for scores, why in zip(systems, reasons, strict=True)
-    )
-    rows += match_drawing(look, asked.paths[query], systems[-1].predictions.hit_paths[query][0])
-    hidden = "" if kind in ("rescued", "failed") else " hidden"
     photos = int(asked.photographed[query])
     many = f", {photos} {'photo' if photos == 1 else 'photos'} of its place" if photos else ""
-    caption = f"query, {tier}{many}"
-    return (
-        f'<figure class="asked" data-tier="{tier}" data-kind="{kind}"{hidden}><div class="query">'
-        f"{pictures.html(asked.paths[query], 'the query')}"
-        f"<figcaption>{caption}</figcaption></div><div>{rows}</div></figure>"
+    return part(
+        "asked",
+        tier=tier,
+        kind=kind,
+        hidden=kind not in ("rescued", "failed"),
+        query=pictures.html(asked.paths[query], "the query"),
+        caption=f"query, {tier}{many}",
+        systems=[
+            (one.name, tell_reason(one, query, str(why[query])), _answers(one, query, pictures))
+            for one, why in zip(systems, reasons, strict=True)
+        ],
+        matches=match_drawing(
+            look, asked.paths[query], systems[-1].predictions.hit_paths[query][0]
+        ),
     )
 
 
-def _answer(run: Predictions, query: int, rank: int, pictures: Pictures) -> str:
+def _answers(scores: Scores, query: int, pictures: Pictures) -> list[dict[str, Any]]:
+    """The first five answers; one that is missing has no path."""
+    run = scores.predictions
+    return [_answer(run, query, rank, pictures) for rank in range(_SHOWN)]
+
+
+def _answer(run: Predictions, query: int, rank: int, pictures: Pictures) -> dict[str, Any]:
     path = run.hit_paths[query][rank] if rank < run.hit_paths.shape[1] else ""
     if not path:
-        return '<span class="none">no photo</span>'
+        return {"path": ""}
     gap = float(run.hit_metres[query, rank])
     kind = "right" if run.hit_right[query, rank] else "wrong"
     far = f"{gap:.0f} m" if gap < FAR else "another city"
     text = f"{kind}, {far} away"
     picture = pictures.html(path, text)
-    return f'<span class="{kind}" title="{text}">{picture}<i>{far}</i></span>'
+    return {"path": path, "kind": kind, "text": text, "far": far, "picture": picture}
+
+
+def open_look(index: Index | None) -> SecondLook | None:
+    """A second look at the photos of an index that keeps their points."""
+    kinds = [] if index is None else [name for name in index.columns if name in LOCAL_FEATURES]
+    return SecondLook(index, features=kinds[0]) if index is not None and kinds else None
+
+
+def match_drawing(look: SecondLook | None, query: str, answer: str) -> Markup:
+    """Both pictures side by side and their points; empty where they cannot be compared.
+
+    Only an index that keeps points of its photos can be; those of a query are found again.
+    """
+    row = -1 if look is None or not answer else int(find_photos(look.index, [answer])[0])
+    if look is None or row < 0:
+        return Markup()
+    try:
+        pictures = [open_within(path, _SIDE) for path in (query, answer)]
+    except PhotoError:
+        return Markup()
+    pairs = look.pairs(query, row)  # (M, 4)
+    right = pictures[0].width + _GAP
+    sides = np.array([side for one in pictures for side in one.size])
+    ends = pairs[:: max(1, len(pairs) // _MOST)] * sides + (0, 0, right, 0)
+    return part(
+        "matches",
+        f"{len(pairs)} points match the first answer",
+        right + pictures[1].width,
+        max(one.height for one in pictures),
+        images=[
+            {"href": data_url(one), "x": left, "width": one.width, "height": one.height}
+            for one, left in zip(pictures, (0, right), strict=True)
+        ],
+        lines=ends.tolist(),
+    )

@@ -2,24 +2,26 @@
 
 Cells are drawn from flat arrays onto canvas tiles, so a city of a hundred thousand stays smooth.
 
-# C cells · V corners · P points
+# C cells, or places · V corners · P points · M maps of cities
 """
 
 import base64
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.table import Places
+from evenplace.report.page import part
 
 _EARTH = 6_378_137.0  # metres, the web's sphere
+_GAP = 0.08  # of the largest map, between two
 TIER_KEYS = (("head", "--head"), ("middle", "--middle"), ("tail", "--tail"))
 ANSWER_KEYS = (("right", "--good"), ("wrong", "--bad"))
 Keys = Sequence[tuple[str, str]]  # what each kind is called, and its CSS variable
@@ -97,6 +99,51 @@ def tiles_under(url: str | None, places: Places) -> Tiles | None:
     return Tiles(url, places.maps[0].zone)
 
 
+@dataclass(frozen=True)
+class Sheets:
+    """How far each map is moved; nothing moves where there is one."""
+
+    boxes: NDArray[np.float64]  # (M, 4) west, south, east, north of its places
+    zones: NDArray[np.int64]  # (M,)
+    moves: NDArray[np.float64]  # (M, 2)
+    home: NDArray[np.int32]  # (C,)
+
+    def outlines(self, corners: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The corners of all places on the drawing: (C, V, 2) -> (C, V, 2)."""
+        moved: NDArray[np.float64] = corners + self.moves[self.home][:, None]
+        return moved
+
+    def points(
+        self, positions: NDArray[np.float64], zones: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Positions on the drawing, beside the nearest map of their zone: (P, 2) -> (P, 2)."""
+        if len(self.moves) == 1:
+            return positions
+        west, south, east, north = self.boxes.T
+        x, y = positions[:, :1], positions[:, 1:]
+        beside = np.maximum(np.maximum(west - x, x - east), 0)
+        above = np.maximum(np.maximum(south - y, y - north), 0)
+        away = np.hypot(beside, above) + np.where(self.zones == zones[:, None], 0, 1e12)  # (P, M)
+        moved: NDArray[np.float64] = positions + self.moves[away.argmin(axis=1)]
+        return moved
+
+
+def lay_out(places: Places) -> Sheets:
+    """Put the maps into rows, as many in a row as rows; the first stays where it is."""
+    corners, count = places.outlines, len(places.maps)
+    boxes = np.zeros((count, 4))
+    for number in np.unique(places.home):
+        mine = corners[places.home == number].reshape(-1, 2)
+        boxes[number] = [*mine.min(axis=0), *mine.max(axis=0)]
+    sides = boxes[:, 2:] - boxes[:, :2]
+    step = sides.max(axis=0) * (1 + _GAP)
+    across = int(np.ceil(np.sqrt(count)))
+    at = np.stack([np.arange(count) % across, -(np.arange(count) // across)], axis=1)
+    moves = boxes[0, :2] + at * step - boxes[:, :2]
+    zones = np.array([one.zone for one in places.maps])
+    return Sheets(boxes, zones, moves if count > 1 else np.zeros((1, 2)), places.home)
+
+
 def map_html(
     cells: Cells,
     points: Points | None = None,
@@ -105,7 +152,7 @@ def map_html(
     origin: NDArray[np.float64] | None = None,
     label: str = "map of the places",
     tiles: Tiles | None = None,
-) -> str:
+) -> Markup:
     """A map of cells, with buttons that show and hide each kind.
 
     Maps of one `link` move together and need one `origin` (any point near by).  The page shell
@@ -134,11 +181,7 @@ def map_html(
             "groups": list(points.groups) or None,
         }
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
-    return (
-        f'<div class="ep-map"><div class="keys"></div><div class="view" role="application" '
-        f'aria-label="{html.escape(label)}"></div>'
-        f'<script type="application/json">{text}</script></div>'
-    )
+    return part("map", label, Markup(text))
 
 
 def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:

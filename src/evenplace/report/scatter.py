@@ -12,6 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenplace.evaluation import Predictions, Scores
+from evenplace.places.tiers import TIERS
 from evenplace.report.figures import STYLE
 from evenplace.retrieval import Index
 
@@ -28,6 +30,7 @@ class Cloud:
     name: str
     descriptors: Floats  # (N, D)
     labels: NDArray[np.int64]  # (N,) 0 … 9
+    asked: int = 0  # the last so many are queries
 
     @property
     def purity(self) -> float:
@@ -37,41 +40,42 @@ class Cloud:
         return 100 * float(np.mean(self.labels[alike.argmax(axis=1)] == self.labels))
 
 
-def choose_places(index: Index, seed: int = 0) -> NDArray[np.int64]:
-    """Up to ten places with at least three photos, of the tail if it has such places.
-
-    A place of one photo has no spread to show: where the tail holds none with three, the least
-    photographed places that do are taken.
-    """
-    sizes = np.asarray(index.sizes)
-    enough = np.flatnonzero(sizes >= LEAST)
-    tail = enough[index.places.tiers[enough] == 2]
-    if len(tail) >= PLACES:
-        return np.sort(np.random.default_rng(seed).permutation(tail)[:PLACES])
-    return np.sort(enough[np.argsort(sizes[enough], kind="stable")][:PLACES])
+def choose_places(index: Index, run: Predictions, seed: int = 0) -> NDArray[np.int64]:
+    """Up to ten tail places with at least three photos, those of the queries included."""
+    at = run.places[run.places >= 0] if run.descriptors is not None else run.places[:0]
+    photos = np.asarray(index.sizes) + np.bincount(at, minlength=len(index.sizes))
+    tail = np.flatnonzero((photos >= LEAST) & (index.places.tiers == TIERS.index("tail")))
+    return np.sort(np.random.default_rng(seed).permutation(tail)[:PLACES])
 
 
 def gather_clouds(
-    names: Sequence[str], indexes: Sequence[Index], seed: int = 0
+    systems: Sequence[Scores], indexes: Sequence[Index], seed: int = 0
 ) -> tuple[list[Cloud], NDArray[np.int64]]:
     """The same photos of the same places as each system describes them, and the places chosen.
 
     Systems whose index holds other photos or places are left out.
     """
-    first = indexes[0]
-    places = choose_places(first, seed)
-    clouds = []
-    for name, index in zip(names, indexes, strict=True):
-        if not np.array_equal(index.places.ids, first.places.ids) or len(index) != len(first):
-            continue
-        rows = [
-            np.arange(index.starts[p], min(index.starts[p + 1], index.starts[p] + MOST))
-            for p in places
-        ]
-        chosen = np.concatenate(rows) if rows else np.empty(0, np.int64)
-        labels = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
-        clouds.append(Cloud(name, np.asarray(index.descriptors[chosen], np.float32), labels))
+    first, clouds = indexes[0], []
+    places = choose_places(first, systems[0].predictions, seed)
+    for scores, index in zip(systems, indexes, strict=True):
+        if np.array_equal(index.places.ids, first.places.ids) and len(index) == len(first):
+            clouds.append(_gather(scores, index, places))
     return clouds, places
+
+
+def _gather(scores: Scores, index: Index, places: NDArray[np.int64]) -> Cloud:
+    starts, run = index.starts, scores.predictions
+    rows = [np.arange(starts[p], min(starts[p + 1], starts[p] + MOST)) for p in places]
+    labels = [np.full(len(mine), label) for label, mine in enumerate(rows)]
+    described = [np.asarray(index.descriptors[mine], np.float32) for mine in rows]
+    asked = 0
+    if run.descriptors is not None and run.descriptors.shape[1] == index.dim:
+        mine = np.flatnonzero(np.isin(run.places, places))
+        described.append(run.descriptors[mine].astype(np.float32))
+        labels.append(np.searchsorted(places, run.places[mine]))
+        asked = len(mine)
+    numbers = np.concatenate([np.empty((0, index.dim), np.float32), *described])
+    return Cloud(scores.name, numbers, np.concatenate([np.empty(0, np.int64), *labels]), asked)
 
 
 def lay_out(descriptors: Floats, seed: int = 0) -> NDArray[np.float64]:
@@ -86,6 +90,22 @@ def lay_out(descriptors: Floats, seed: int = 0) -> NDArray[np.float64]:
     return np.asarray(layout)
 
 
+def tail_places(systems: Sequence[Scores], indexes: Sequence[Index]) -> tuple[Figure, str] | None:
+    """The picture and its caption; None where the tail has no two places to show."""
+    clouds, places = gather_clouds(systems, indexes)
+    if len(places) < 2:
+        return None
+    first = clouds[0]
+    centres = ", ".join(f"[{e:.0f}, {n:.0f}]" for e, n in systems[0].places.centres[places])
+    caption = (
+        f"t-SNE of {len(first.labels) - first.asked} database photos (dots) and {first.asked} "
+        f"queries (triangles) of {len(places)} tail places with at least {LEAST} photos, one "
+        "colour a place; the percentage is the share of photos whose nearest one shown is of "
+        f"their own place. Centres: {centres}."
+    )
+    return tail_scatter(clouds), caption
+
+
 @mpl.rc_context(STYLE)
 def tail_scatter(clouds: Sequence[Cloud], seed: int = 0) -> Figure:
     """One panel a system, one colour a place."""
@@ -93,9 +113,11 @@ def tail_scatter(clouds: Sequence[Cloud], seed: int = 0) -> Figure:
     for number, cloud in enumerate(clouds):
         axes: Any = figure.add_subplot(1, len(clouds), number + 1)
         spots = lay_out(cloud.descriptors, seed)
+        query = np.arange(len(spots)) >= len(spots) - cloud.asked
         for label in np.unique(cloud.labels):
-            mine = spots[cloud.labels == label]
-            axes.scatter(mine[:, 0], mine[:, 1], 22, color=COLOURS[label % len(COLOURS)])
+            for kind, marker in ((~query, "o"), (query, "^")):
+                mine = spots[(cloud.labels == label) & kind]
+                axes.scatter(mine[:, 0], mine[:, 1], 24, marker=marker, color=COLOURS[label])
         axes.set_title(f"{cloud.name}\n{cloud.purity:.0f} % beside their own", fontsize=10)
         axes.set_xticks([])
         axes.set_yticks([])

@@ -8,9 +8,10 @@ from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 
 COLUMNS = (
-    "system", "R@1", "R@1 findable", "R@5", "head R@1", "middle R@1", "tail R@1", "LR@1", "pool",
-    "mAP@10", "median m", "ms",
+    "system", "R@1", "R@1 findable", "R@5", "R@10", "head R@1", "middle R@1", "tail R@1", "LR@1",
+    "pool", "mAP@10", "median m", "ms",
 )  # fmt: skip
+TIER_COLUMNS = ("system", *(f"{tier} R@{rank}" for tier in TIERS for rank in (5, 10)))
 GAIN_COLUMNS = ("difference in R@1", "overall", *TIERS)
 KNOWING_COLUMNS = ("system", "source", "AUC-PR", "AUROC", "AURC", "at 95 %", "at 99 %", "ECE")
 CONDITION_COLUMNS = ("condition", "", "queries")
@@ -27,7 +28,7 @@ def score_rows(systems: Sequence[Scores]) -> list[list[str]]:
             scores.name,
             str(scores.overall.intervals[1]),
             number(scores.answerable.recall[1]),
-            f"{scores.recall[5]:.1f}",
+            *(f"{scores.recall[rank]:.1f}" for rank in (5, 10)),
             *(str(scores.tier(tier).intervals[1]) for tier in TIERS),
             f"{scores.classifier.recall[1]:.1f}",
             f"{scores.pool.recall[1]:.1f}",
@@ -36,6 +37,14 @@ def score_rows(systems: Sequence[Scores]) -> list[list[str]]:
             f"{scores.cost.median_ms:.0f}",
         ]
         for scores in systems
+    ]
+
+
+def tier_rows(systems: Sequence[Scores]) -> list[list[str]]:
+    """R@5 and R@10 of every tier, with intervals; R@1 is in the first table."""
+    return [
+        [one.name, *(str(one.tier(tier).intervals[rank]) for tier in TIERS for rank in (5, 10))]
+        for one in systems
     ]
 
 
@@ -106,6 +115,14 @@ def cost_table(systems: Sequence[Scores]) -> tuple[list[str], list[list[str]]]:
 def number(value: float, digits: int = 1) -> str:
     """A figure, or a dash where there is none."""
     return f"{value:.{digits}f}" if np.isfinite(value) else NOTHING
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean ± standard deviation over the seeds; the mean alone for one."""
+    known = np.array([value for value in values if np.isfinite(value)])
+    if len(known) < 2:
+        return number(known[0] if len(known) else np.nan, digits)
+    return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,19 +1,19 @@
 """Places to photograph next, as GeoJSON and as a page with a map."""
 
-import html
 import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup
 
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.files import whole_file
 from evenplace.places import Places
 from evenplace.places.wanted import Wanted
 from evenplace.report.map import TIER_KEYS, Cells, Points, map_html
-from evenplace.report.page import Section, page, table_html
+from evenplace.report.page import Section, page, part, table_html
 from evenplace.retrieval.answer_json import degrees
 
 KEYS = (("photograph here", "--accent"), ("a gap, by guess", "--ink"))
@@ -66,8 +66,9 @@ def _geojson(wanted: Sequence[Wanted]) -> str:
 def _page(wanted: Sequence[Wanted], places: Places) -> str:
     cells = Cells(places.outlines, places.tiers, TIER_KEYS, {"photos": places.counts})
     texts = [
-        f"<b>{rank}.</b> take {one.photos}, has {one.have}; +{one.gain} in 100 here<br>"
-        f"look {html.escape(say_sides(one))}"
+        Markup("<b>{}.</b> take {}, has {}; +{} in 100 here<br>look {}").format(
+            rank, one.photos, one.have, one.gain, say_sides(one)
+        )
         for rank, one in enumerate(wanted, start=1)
     ]
     spots = np.array([(one.east, one.north) for one in wanted]).reshape(-1, 2)
@@ -80,16 +81,13 @@ def _page(wanted: Sequence[Wanted], places: Places) -> str:
          say_sides(one)]
         for rank, one in enumerate(wanted, start=1)
     ]  # fmt: skip
-    legend = " ".join(
-        f'<span class="mark" style="background:var({colour})"></span>{name}'
-        for name, colour in KEYS
-    )
+    legend = Markup(" ").join(part("colour_mark", name, colour) for name, colour in KEYS)
     columns = ("rank", "where", "take", "has", "gain", "look")
     return page(
         "Where to photograph next",
         [
             Section(
-                "The map", drawn, f"{legend}. Gain: right answers more in 100 questions there."
+                "The map", drawn, legend + ". Gain: right answers more in 100 questions there."
             ),
             Section("The list", table_html(columns, rows, texts=(1, 5))),
         ],

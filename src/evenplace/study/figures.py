@@ -3,7 +3,7 @@
 S seeds · V values of one setting
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from evenplace.places.tiers import TIERS
+from evenplace.report.audit_figures import map_figure, tails_figure
 from evenplace.report.curves import precision_recall, reliability_bars, risk_coverage
-from evenplace.report.figures import STYLE, SYSTEM_COLOURS, save_figure, tier_bars
+from evenplace.report.figures import STYLE, SYSTEM_COLOURS, rank_count, save_figure, tier_bars
 from evenplace.report.page import TIER_COLOURS
-from evenplace.study.runs import Findings
+from evenplace.report.run_files import read_kept
+from evenplace.study.runs import Findings, Outcome
 from evenplace.study.tables import recall_by_area
 
 Draw = Callable[[Findings], Figure]
@@ -28,6 +31,29 @@ def draw_tiers(found: Findings) -> Figure:
     if len(found.outcomes) > len(SYSTEM_COLOURS):
         return draw_steps(found)
     return tier_bars([one.joint for one in found.outcomes])
+
+
+def draw_ranks(found: Findings) -> Figure:
+    """R@1, R@5 and R@10, overall and by tier (the paper's Figure 4)."""
+    return tier_bars([one.joint for one in found.outcomes], (1, 5, 10))
+
+
+def draw_long_tail(found: Findings) -> Figure:
+    """Photos of each place, and along them R@1 and how alike a place's photos look (Figure 1)."""
+    last, first = found.outcomes[-1], found.outcomes[0].parts[0]
+    alike = read_kept(last.runs[0]).diversity()
+    return rank_count(first.places, [one.parts[0] for one in found.outcomes], alike)
+
+
+def draw_map(found: Findings) -> Figure:
+    """The places in the colours of their tiers, with four zooms (Figure 2)."""
+    return map_figure(found.outcomes[0].parts[0].places)
+
+
+def draw_distribution(found: Findings) -> Figure:
+    """Photos of each place of every map that was trained on (supplement A)."""
+    parts = dict(zip((split.map for split in found.splits), found.outcomes[0].parts, strict=True))
+    return tails_figure({name: part.places.counts for name, part in parts.items()})
 
 
 @mpl.rc_context(STYLE)
@@ -132,7 +158,53 @@ def draw_steps(found: Findings) -> Figure:
     return figure
 
 
+@mpl.rc_context(STYLE)
+def draw_multiples(several: Mapping[str, Findings]) -> Figure:
+    """R@1 overall and by tier: a panel for each test and method, plain beside changed."""
+    study = next(iter(several.values())).study
+    hosts = {host: [one.name for one in study.systems if study.baseline(one) == host]
+             for host in dict.fromkeys(map(study.baseline, study.systems))}  # fmt: skip
+    panels = [(test, one, host) for test, one in several.items() for host in hosts]
+    across = min(len(hosts), 4)
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(2.3 * across + 0.6, 1.9 * down + 0.6), layout="constrained")
+    grid: Any = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, (test, one, host) in zip(grid.flat, panels, strict=False):
+        names = hosts[host]
+        for number, name in enumerate(names):
+            at = np.arange(4) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
+            label = name.removeprefix(host).strip() or "plain"
+            axes.bar(at, _by_tier(one.of(name)), 0.74 / len(names), color=_STEPS[number % 3],
+                     label=label)  # fmt: skip
+        axes.set_title(f"{host}, {test}" if len(several) > 1 else host, fontsize=9)
+        axes.set_xticks(range(4), ("all", *TIERS), fontsize=8)
+        axes.set_ylim(0, 100)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("R@1, %", fontsize=9)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def _by_tier(one: Outcome) -> list[float]:
+    """R@1 overall and by tier of the queries, the mean of the seeds."""
+    tiers = [[p.recall[1], *(p.by_query[t].recall[1] for t in TIERS)] for p in one.parts]
+    return [float(value) for value in np.nan_to_num(np.mean(tiers, axis=0))]
+
+
+def draw_hosts(found: Findings) -> Figure:
+    """Each host beside itself with low-visit bias (supplement B)."""
+    return draw_multiples({found.splits[0].name: found})
+
+
+_STEPS = ("#7a869a", "#56b4e9", "#0072b2")  # darker as more is changed
 FIGURES: dict[str, Draw] = {
+    "ranks": draw_ranks,
+    "long-tail": draw_long_tail,
+    "map": draw_map,
+    "distribution": draw_distribution,
+    "hosts": draw_hosts,
     "tiers": draw_tiers,
     "steps": draw_steps,
     "lines": draw_lines,
@@ -143,6 +215,14 @@ FIGURES: dict[str, Draw] = {
     "stages": draw_stages,
 }
 CAPTIONS = {
+    "ranks": "R@1, R@5 and R@10 overall and by tier; whiskers are 95 % intervals over spots.",
+    "long-tail": "Places by photo count (log axis); R@1 of the queries of each tenth of them; the "
+    "band is how alike a place's photos look (mean cosine, one deviation either side).",
+    "map": "Head, middle and tail places; two windows with most photos, two with the most even mix "
+    "of tiers; numbers are photos of a place.",
+    "distribution": "Photos of each place, the most photographed first, a line a map.",
+    "hosts": "R@1 of each method, plain and with low-visit bias at the paper's strengths (LB) and "
+    "the recommended ones (LB up); tiers are shares of the queries by their place's photos.",
     "steps": "R@1 in head and tail; whiskers are 95 % intervals over spots.",
     "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
     "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
@@ -157,10 +237,14 @@ CAPTIONS = {
 
 
 def write_figures(found: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Write every figure of the study as SVG and PNG; returns names with captions."""
+    """Write every figure of the study as SVG, PNG and CSV; returns names with captions."""
     written = []
     for name in found.study.figures:
         save_figure(FIGURES[name](found), folder / f"{found.study.name}-{name}")
-        queries = found.outcomes[0].joint.overall.queries
-        written.append((f"{found.study.name}-{name}", f"{CAPTIONS[name]} {queries} queries."))
+        written.append((f"{found.study.name}-{name}", caption(found, name)))
     return written
+
+
+def caption(found: Findings, name: str) -> str:
+    """What a figure shows, and how many queries it rests on."""
+    return f"{CAPTIONS[name]} {found.outcomes[0].joint.overall.queries} queries."

@@ -46,6 +46,7 @@ def losses() -> Study:
         "losses",
         "Which loss finds the tail, everything else equal?",
         (*literal, System("recommended", OURS)),
+        figures=("ranks",),
         note="Table 6. The paper's rows are DINOv2 on SF-XL; ours rank by CFD as its rows do.",
     )
 
@@ -65,6 +66,7 @@ def modules() -> Study:
             System("recommended + L2", OURS, search={"rerank": "l2", "verify": 0}),
             System("recommended", OURS),
         ),
+        figures=("ranks",),
         note="Table 5. The paper's rows are DINOv2 on SF-XL.",
     )
 
@@ -91,6 +93,7 @@ def plug_in() -> Study:
         "plug-in",
         "Does low-visit bias help the methods it is plugged into?",
         tuple(systems),
+        figures=("hosts",),
         note="Tables 2 to 4, each host against itself: LB at the paper's strengths, “LB up” at the "
         "recommended ones. LR@1 is the classifier alone, D&C's own row in Table 2. The hosts are "
         "small here; the paper's use larger networks and SF-XL or GSV-Cities.",

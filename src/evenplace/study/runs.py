@@ -13,6 +13,7 @@ and nothing stale is ever read.
 import hashlib
 import json
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, find_recipe
 
+SPENT = "seconds.txt"
 ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision", "verify", "features")
 
 
@@ -41,6 +43,7 @@ class Outcome:
     parts: tuple[Scores, ...]
     runs: tuple[Path, ...]  # the training behind each part
     joint: Scores
+    answers: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,29 @@ class Findings:
 
     def of(self, name: str) -> Outcome:
         return next(one for one in self.outcomes if one.system.name == name)
+
+    def only(self, names: Sequence[str]) -> "Findings":
+        """What was found of some systems; of all if none is named."""
+        if not names:
+            return self
+        chosen = [self.of(name) for name in names]
+        systems = [
+            replace(one.system, against=one.system.against if one.system.against in names else "")
+            for one in chosen
+        ]
+        return replace(
+            self,
+            study=replace(self.study, systems=tuple(systems), pairs=()),
+            outcomes=tuple(
+                replace(one, system=system) for one, system in zip(chosen, systems, strict=True)
+            ),
+        )
+
+    def minutes(self) -> float:
+        """Minutes of one core that its trainings and answers took, shared ones once."""
+        folders = {folder for one in self.outcomes for folder in (*one.runs, *one.answers)}
+        files = [folder / SPENT for folder in folders]
+        return sum(float(file.read_text()) for file in files if file.exists()) / 60
 
 
 def run_study(
@@ -68,15 +94,16 @@ def run_study(
     outcomes = []
     for system in study.systems:
         tell = _prefixed(announce, system.name)
-        parts, runs = [], []
+        parts, runs, answers = [], [], []
         for split in splits:
             recipe = system.build_recipe(settings, split.seed)
             _share_cache(recipe, splits, out, tell)
             run = _train(recipe, split, out, tell)
             runs.append(run)
-            parts.append(_ask(system, run, split, out, study.timed, tell))
+            answers.append(_answers(system, run, split, out, study.timed))
+            parts.append(_ask(system, run, split, answers[-1], out, study.timed, tell))
         joint = parts[0] if len(parts) == 1 else join_scores(parts, one_map=one_map)
-        outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint))
+        outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint, tuple(answers)))
     return Findings(study, tuple(splits), tuple(outcomes))
 
 
@@ -98,9 +125,16 @@ def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -
     """Train once, whatever is asked of it afterwards."""
     run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.trained_on)}"
     if not (run / "trained.txt").exists():
+        began = time.process_time()
         Run(run).train(split.train, recipe=recipe, cache_folder=out / "cache", announce=announce)
+        _note_time(run, began)
         (run / "trained.txt").write_text(split.trained_on)
     return run
+
+
+def _note_time(folder: Path, began: float) -> None:
+    """Seconds of one core: what a study costs however busy the machine was."""
+    (folder / SPENT).write_text(f"{time.process_time() - began:.1f}")
 
 
 def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> None:
@@ -118,13 +152,23 @@ def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> Non
         mark.write_text(split.searched_in)
 
 
-def _ask(
-    system: System, run: Path, split: Split, out: Path, timed: int, announce: Announce | None
-) -> Scores:
+def _answers(system: System, run: Path, split: Split, out: Path, timed: int) -> Path:
     key = _digest(run.name, dict(system.search), split.digest, VERSION, timed)
-    folder = out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
+    return out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
+
+
+def _ask(
+    system: System,
+    run: Path,
+    split: Split,
+    folder: Path,
+    out: Path,
+    timed: int,
+    announce: Announce | None,
+) -> Scores:
     if (folder / "scores.json").exists():
         return replace(Run(run).scores(folder), name=system.name)
+    began = time.process_time()
     _index(run, split, out, announce)
     found = evaluate(
         Run(run).search(
@@ -142,6 +186,7 @@ def _ask(
         progress=announce("asking") if announce else None,
     )
     write_scores(found, folder)
+    _note_time(folder, began)
     return found
 
 

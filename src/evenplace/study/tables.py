@@ -5,6 +5,7 @@ S seeds
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,24 +13,23 @@ from evenplace.evaluation import Scores, compare_pairs, compare_sources
 from evenplace.evaluation.abstention import deliver, together
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
-from evenplace.report.tables import markdown
+from evenplace.report.tables import markdown, spread
 from evenplace.retrieval.calibration import Calibration
 from evenplace.run.run import Run
 from evenplace.study import paper
-from evenplace.study.costs import cost_table, pipeline_table
 from evenplace.study.elsewhere import elsewhere_table
 from evenplace.study.runs import Findings, Outcome, engine_settings
-from evenplace.study.spread import spread
 
 Table = Callable[[Findings], str]
 
 
 def recall_table(found: Findings) -> str:
-    """R@N overall and by tier, the classifier's LR@1, the pool's ceiling, mAP, metres."""
-    beside = _paper_columns(found)
-    by_tier = [f"{tier} R@1" for tier in TIERS]
-    columns = ["system", "R@1", "R@1 findable", "R@5", "R@10", *by_tier, "LR@1", "pool", "mAP@10",
-               "median, m", *beside]  # fmt: skip
+    """R@N overall, R@1 by tier, the classifier's LR@N, the pool's ceiling, mAP, metres."""
+    beside = [one for one in _paper_columns(found) if "tail" not in one]
+    ranks = RANKS if paper.LR1 in beside else (1,)
+    columns = ["system", "R@1", "R@1 findable", "R@5", "R@10", *(f"{tier} R@1" for tier in TIERS),
+               *(f"LR@{rank}" for rank in ranks), "pool", "mAP@10", "median, m",
+               *beside]  # fmt: skip
     rows = []
     for one in found.outcomes:
         parts = one.parts
@@ -39,29 +39,32 @@ def recall_table(found: Findings) -> str:
             spread([part.answerable.recall[1] for part in parts]),
             *(spread([part.recall[rank] for part in parts]) for rank in (5, 10)),
             *(spread([part.tier(tier).recall[1] for part in parts]) for tier in TIERS),
-            spread([part.classifier.recall[1] for part in parts]),
+            *(spread([part.classifier.recall[rank] for part in parts]) for rank in ranks),
             spread([part.pool.recall[1] for part in parts]),
             spread([part.mean_precision[10].mean for part in parts]),
             spread([part.position.median for part in parts]),
             *(one.system.paper.get(column, "") for column in beside),
         ])  # fmt: skip
-    return f"{_counts(found)}\n\n{markdown(columns, rows)}"
+    several = " The paper's are R@1 / R@5 / R@10." if beside else ""
+    return f"{counts(found)}{several}\n\n{markdown(columns, rows)}"
 
 
 def tier_table(found: Findings) -> str:
-    """R@1, R@5 and R@10 of every tier (the paper's Figure 4)."""
-    columns = ["system", *(f"{tier} R@{rank}" for tier in TIERS for rank in (1, 5, 10))]
+    """R@1, R@5 and R@10 of every tier (the paper's Figure 4 and Table 4)."""
+    beside = [one for one in _paper_columns(found) if "tail" in one]
+    columns = ["system", *(f"{tier} R@{rank}" for tier in TIERS for rank in RANKS), *beside]
     rows = [
         [one.system.name]
         + [spread([part.tier(tier).recall[rank] for part in one.parts])
-           for tier in TIERS for rank in (1, 5, 10)]
+           for tier in TIERS for rank in RANKS]
+        + [one.system.paper.get(column, "") for column in beside]
         for one in found.outcomes
     ]  # fmt: skip
-    return markdown(columns, rows)
+    return f"{counts(found)}\n\n{markdown(columns, rows)}"
 
 
-def gain_table(found: Findings) -> str:
-    """What each system wins over its baseline on the same queries."""
+def gain_table(found: Findings, rank: int = 1) -> str:
+    """What each system wins over its baseline on the same queries, in R@rank."""
     rows = []
     first = found.outcomes[0]
     usual = [(one.system.name, found.study.baseline(one.system)) for one in found.outcomes]
@@ -70,15 +73,16 @@ def gain_table(found: Findings) -> str:
             continue
         ours, theirs = (found.of(which).joint.predictions for which in (name, other))
         ours = replace(ours, tiers=first.joint.predictions.tiers)
-        cells = [str(compare_pairs(ours, theirs, tier)) for tier in (None, 0, 1, 2)]
+        cells = [str(compare_pairs(ours, theirs, tier, rank=rank)) for tier in (None, 0, 1, 2)]
         rows.append([f"{name} − {other}", *cells])
     if not rows:
         return "There is nothing to compare."
     text = (
-        "Points of R@1 on the same queries: mean, 95 % interval over spots (* excludes 0), queries "
-        "won and lost, McNemar's p."
+        f"Points of R@{rank} on the same queries: mean, 95 % interval over spots (* excludes 0), "
+        "queries won and lost, McNemar's p."
     ) + (f" Tiers are those of {first.system.name}'s places." if _places_differ(found) else "")
-    return f"{text}\n\n{markdown(['difference in R@1', 'overall', *TIERS], rows)}"
+    columns = [f"difference in R@{rank}", "overall", *TIERS]
+    return f"{text}\n\n{markdown(columns, rows)}"
 
 
 def area_table(found: Findings) -> str:
@@ -129,6 +133,73 @@ def confidence_table(found: Findings) -> str:
         text = f"{len(run)} answers, {int(run.right.sum())} of them right; `own` is the system's."
         blocks.append(f"### {one.system.name}\n\n{text}\n\n{markdown(columns, rows)}")
     return "\n\n".join(blocks)
+
+
+def cost_table(found: Findings) -> str:
+    """The paper's memory and time table: sizes, and the median milliseconds of each stage."""
+    stages = list(found.outcomes[0].joint.cost.latency)
+    columns = ["system", "parameters", "numbers a photo", "index", "process", "candidates",
+               *(f"{stage}, ms" for stage in stages), "a query, ms", paper.TIME]  # fmt: skip
+    rows = []
+    for one in found.outcomes:
+        cost = one.joint.cost
+        rows.append([
+            one.system.name,
+            f"{cost.parameters / 1e6:.1f} M",
+            f"{cost.dim}",
+            f"{cost.index_bytes / 2**20:.1f} MiB",
+            f"{cost.resident_bytes / 2**20:.0f} MiB",
+            f"{cost.pool_size:.0f}",
+            *(f"{cost.latency[stage].median_ms:.2f}" for stage in stages),
+            f"{cost.median_ms:.1f}",
+            one.system.paper.get(paper.TIME, ""),
+        ])  # fmt: skip
+    return markdown(columns, rows)
+
+
+def pipeline_table(found: Findings) -> str:
+    """R@1, milliseconds, bytes of the index and of what one query must read."""
+    columns = ["kind", "system", "R@1", "LR@1", "a query, ms", "numbers", "index, MB",
+               "read, kB", "read at SF-XL's size", paper.V1, paper.V2, paper.TIME]  # fmt: skip
+    rows = [_row(one) for one in found.outcomes]
+    return (
+        f"{counts(found)}\n\n{markdown(columns, rows)}\n\n"
+        "“Read” is what ranking must have at hand for one query: all "
+        "descriptors under retrieval, those of the candidates else, 4 bytes a number; at SF-XL's "
+        f"size {SFXL:,} photos, or the same candidates. The paper's: 450 candidates of 768 numbers "
+        f"({_size(read_bytes(450, 768))}; it says 1.35 MB), all photos of 8,448 "
+        f"({_size(read_bytes(SFXL, 8448))}; 94.8 GB) and of 8,192 "
+        f"({_size(read_bytes(SFXL, 8192))}; 91.9 GB)."
+    )
+
+
+def read_bytes(photos: float, numbers: int) -> int:
+    """Float32 descriptors of so many photos."""
+    return round(photos * numbers * 4)
+
+
+def _row(one: Outcome) -> list[str]:
+    usual = "retrieval" if one.system.search.get("exact") else "mixed"
+    cost, kind = one.joint.cost, _KIND.get(one.system.name, usual)
+    photos = len(one.joint.places.labels) if kind == "retrieval" else cost.pool_size
+    whole = SFXL if kind == "retrieval" else cost.pool_size
+    beside = one.system.paper
+    return [
+        kind,
+        one.system.name,
+        spread([part.recall[1] for part in one.parts]),
+        spread([part.classifier.recall[1] for part in one.parts]),
+        f"{cost.median_ms:.1f}",
+        f"{cost.dim:,}",
+        f"{cost.index_bytes / 1e6:.1f}",
+        f"{read_bytes(photos, cost.dim) / 1e3:,.0f}",
+        _size(read_bytes(whole, cost.dim)),
+        *(beside.get(column, "") for column in (paper.V1, paper.V2, paper.TIME)),
+    ]
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.2f} MB"
 
 
 def abstention_table(found: Findings) -> str:
@@ -196,6 +267,7 @@ TABLES: dict[str, Table] = {
     "recall": recall_table,
     "tiers": tier_table,
     "gains": gain_table,
+    "gains-5": partial(gain_table, rank=5),
     "areas": area_table,
     "confidence": confidence_table,
     "cost": cost_table,
@@ -203,8 +275,11 @@ TABLES: dict[str, Table] = {
     "abstention": abstention_table,
     "elsewhere": elsewhere_table,
 }
+RANKS = (1, 5, 10)
 WANTED = (0.9, 0.95)
 SUREST = 0.75
+SFXL = 2_800_000  # photos of its test database
+_KIND = {name: kind for kind, named in paper.KINDS.items() for name in named}
 _PAPER_SETS = ("Nordland", "Pitts30k", "MSLS")
 
 
@@ -219,7 +294,7 @@ def _places_differ(found: Findings) -> bool:
     return any(not np.array_equal(first, one.joint.predictions.tiers) for one in found.outcomes)
 
 
-def _counts(found: Findings) -> str:
+def counts(found: Findings) -> str:
     one = found.outcomes[0]
     joint, whose = one.joint, ""
     per_tier = ", ".join(f"{tier} {joint.tier(tier).queries}" for tier in TIERS)

@@ -14,6 +14,7 @@ TITLES = {
     "recall": "Recall",
     "tiers": "By tier",
     "gains": "Differences",
+    "gains-5": "Differences among the first five",
     "areas": "By the extent of the place",
     "confidence": "Confidence",
     "cost": "Cost",
@@ -24,7 +25,7 @@ TITLES = {
 
 
 def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
-    """Write out/tables.md and out/figures/*.svg, *.png; returns the path of the tables."""
+    """Write out/tables.md and out/figures/*.svg, *.png, *.csv; returns the path of the tables."""
     ran = f"`{command}`, " if command else ""
     parts = [f"# {found.study.name}: {found.study.question}", ran + about(found)]
     if found.study.note:
