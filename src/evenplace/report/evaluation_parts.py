@@ -111,7 +111,7 @@ def tiers(systems: Sequence[Scores]) -> Section:
         + _table(tables.TIER_COLUMNS, tables.tier_rows(systems)),
         "R@1, R@5 and R@10 overall and by tier of the query's place: the 30 % most photographed "
         f"places, the middle 40 %, the 30 % least photographed. Queries: {counts}. Where the "
-        "whiskers of two bars overlap, believe the table of differences above rather than your eyes.",
+        "whiskers of two bars overlap, believe the table of differences above, not your eyes.",
     )
 
 
