@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from evenplace.evaluation import Truth
-from evenplace.evaluation.confidence import average_precision
+from evenplace.evaluation.confidence import trace
 from evenplace.evaluation.evaluate import query_places
 from evenplace.evaluation.predictions import find_spots
 from evenplace.evaluation.uncertainty import pair
@@ -250,11 +250,14 @@ def combine(ready: Prepared) -> dict[str, float]:
     known, good = (np.concatenate(part) for part in zip(*parts, strict=True))
     asked, right = sources(ready.test, rule, truth)
     found = {
-        name: average_precision(right, asked[:, column]) for column, name in enumerate(CONFIDENCES)
+        name: trace(right, asked[:, column]).average_precision
+        for column, name in enumerate(CONFIDENCES)
     }
     centre, spread = known.mean(axis=0), known.std(axis=0) + 1e-9
     weights = _logistic((known - centre) / spread, good)
-    return found | {"all, combined": average_precision(right, (asked - centre) / spread @ weights)}
+    return found | {
+        "all, combined": trace(right, (asked - centre) / spread @ weights).average_precision
+    }
 
 
 def _logistic(inputs: Floats, right: Bools) -> Floats:

@@ -1,24 +1,46 @@
-"""Photograph the demo's report for the README: python docs/make_screenshots.py, after make demo"""
+"""Photograph our pages for the documents.
 
+python docs/make_screenshots.py           the demo's report, for the README; after make demo
+python docs/make_screenshots.py paper     a thumbnail of each table and figure of the paper's page;
+                                          after evenplace study paper --data town
+"""
+
+import io
+import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "runs" / "demo" / "report" / "index.html"
+PAPER = ROOT / "runs" / "studies" / "paper-town" / "index.html"
 PICTURES = ROOT / "docs" / "pictures"
 SHOWN = ("Head, middle, tail", "Where")  # sections, one below the other
+SIDES = (280, 190)  # pixels of a thumbnail
+COLOURS = 32
 
 
-def photograph(report: Path = REPORT, out: Path = PICTURES / "report.png") -> Path:
-    """The head of the page and the sections that the README speaks of, 1,000 pixels wide."""
+@contextmanager
+def opened(page: Path) -> Iterator[Any]:
+    """A page in a window 1,000 pixels wide."""
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1000, "height": 900})
-        page.goto(report.resolve().as_uri())
+        window = browser.new_page(viewport={"width": 1000, "height": 900})
+        window.goto(page.resolve().as_uri())
+        yield window
+        browser.close()
+
+
+def photograph(report: Path = REPORT, out: Path = PICTURES / "report.png") -> Path:
+    """The head of the page and the sections that the README speaks of."""
+    with opened(report) as page:
         page.wait_for_selector(".leaflet-container")
         page.evaluate(
             """shown => document.querySelectorAll("main section").forEach((section, number) => {
@@ -29,9 +51,32 @@ def photograph(report: Path = REPORT, out: Path = PICTURES / "report.png") -> Pa
         )
         page.wait_for_timeout(1000)
         page.screenshot(path=out, full_page=True)
-        browser.close()
     return out
 
 
+def thumbnails(paper: Path = PAPER, out: Path = PICTURES / "paper") -> Path:
+    """The first figure of every section, or else its table, named by the paper's number."""
+    out.mkdir(parents=True, exist_ok=True)
+    with opened(paper) as page:
+        for section in page.query_selector_all("main section"):
+            number = section.query_selector("h2").text_content().partition(":")[0]
+            shown = section.query_selector("figure > svg, .gallery figure:not([hidden]), .scroll")
+            name = re.sub(r"[^a-z0-9]+", "-", number.lower())
+            _shrink(shown.screenshot()).save(out / f"{name}.png", optimize=True)
+    return out
+
+
+def _shrink(picture: bytes) -> Image.Image:
+    """Fitted into a thumbnail, a long one cut off below, in few colours: some kilobytes."""
+    whole = Image.open(io.BytesIO(picture)).convert("RGB")
+    wide, high = SIDES
+    height = min(whole.height, round(whole.width * high / wide))
+    small = whole.crop((0, 0, whole.width, height)).copy()
+    small.thumbnail(SIDES, Image.Resampling.LANCZOS)
+    return small.quantize(COLOURS, dither=Image.Dither.NONE)
+
+
 if __name__ == "__main__":
-    print(photograph(*(Path(word) for word in sys.argv[1:])))
+    words = sys.argv[1:]
+    make = thumbnails if words[:1] == ["paper"] else photograph
+    print(make(*(Path(word) for word in words if word != "paper")))

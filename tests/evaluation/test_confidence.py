@@ -8,12 +8,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from evenplace.errors import SettingError
-from evenplace.evaluation.confidence import aurc as area_of_risk
 from evenplace.evaluation.confidence import (
-    auroc,
-    average_precision,
     compare_sources,
-    coverage_at,
     judge,
     reliability,
     trace,
@@ -32,18 +28,20 @@ def drawn(seed: int, count: int = 300) -> tuple[NDArray[np.bool_], NDArray[np.fl
 def test_auc_pr_is_scikit_learn_s_ties_included(pairs: list[tuple[bool, int]]) -> None:
     right, sure = np.array([a for a, _ in pairs]), np.array([b / 7 for _, b in pairs])
     if not right.any():
-        assert average_precision(right, sure) == 0
+        assert trace(right, sure).average_precision == 0
         return
-    assert average_precision(right, sure) == pytest.approx(average_precision_score(right, sure))
+    assert trace(right, sure).average_precision == pytest.approx(
+        average_precision_score(right, sure)
+    )
 
 
 @given(answers)
 def test_auroc_is_scikit_learn_s_ties_included(pairs: list[tuple[bool, int]]) -> None:
     right, sure = np.array([a for a, _ in pairs]), np.array([b / 7 for _, b in pairs])
     if right.all() or not right.any():
-        assert np.isnan(auroc(right, sure))
+        assert np.isnan(trace(right, sure).auroc)
         return
-    assert auroc(right, sure) == pytest.approx(roc_auc_score(right, sure))
+    assert trace(right, sure).auroc == pytest.approx(roc_auc_score(right, sure))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,21 +50,21 @@ def test_the_area_of_risk_is_a_mean_over_coverages(seed: int) -> None:
     sure = np.random.default_rng(seed + 9).permutation(len(right)).astype(float)  # no ties
     order = np.argsort(-sure)
     risks = [1 - right[order[:n]].mean() for n in range(1, len(right) + 1)]
-    assert area_of_risk(right, sure) == pytest.approx(np.mean(risks))
+    assert trace(right, sure).aurc == pytest.approx(np.mean(risks))
 
 
 def test_the_area_of_risk_does_not_depend_on_the_order_of_ties() -> None:
     right = np.array([True, False, True, False])
-    assert area_of_risk(right, np.zeros(4)) == pytest.approx(0.5)
-    assert area_of_risk(right[::-1], np.zeros(4)) == pytest.approx(0.5)
+    assert trace(right, np.zeros(4)).aurc == pytest.approx(0.5)
+    assert trace(right[::-1], np.zeros(4)).aurc == pytest.approx(0.5)
 
 
 def test_coverage_is_the_largest_share_at_that_precision() -> None:
     right = np.array([True, True, False, True, True, False])
     sure = np.array([6.0, 5, 4, 3, 2, 1])
-    assert coverage_at(trace(right, sure), 0.95) == pytest.approx(2 / 6)
-    assert coverage_at(trace(right, sure), 0.8) == pytest.approx(5 / 6)  # 4 of 5, past a dip
-    assert coverage_at(trace(~right, sure), 0.95) == 0
+    assert trace(right, sure).coverage_at(0.95) == pytest.approx(2 / 6)
+    assert trace(right, sure).coverage_at(0.8) == pytest.approx(5 / 6)  # 4 of 5, past a dip
+    assert trace(~right, sure).coverage_at(0.95) == 0
 
 
 def test_the_calibration_error_is_counted_by_hand() -> None:
@@ -100,7 +98,7 @@ def test_a_source_is_not_better_than_itself_and_beats_noise() -> None:
     assert (same.mean, same.low, same.high) == (0, 0, 0)
     better = compare_sources(right, sure, noise, np.arange(600))
     assert better.low > 0
-    expected = average_precision(right, sure) - average_precision(right, noise)
+    expected = trace(right, sure).average_precision - trace(right, noise).average_precision
     assert better.mean == pytest.approx(100 * expected)
 
 
@@ -111,7 +109,11 @@ def test_sources_of_several_runs_are_compared_within_each() -> None:
     apart = sure + 100.0 * runs  # the second run is surer of everything, right or wrong
     joint = compare_sources(right, apart, noise, np.arange(600), runs)
     each = [
-        100 * (average_precision(right[of], sure[of]) - average_precision(right[of], noise[of]))
+        100
+        * (
+            trace(right[of], sure[of]).average_precision
+            - trace(right[of], noise[of]).average_precision
+        )
         for of in (runs == 0, runs == 1)
     ]
     assert joint.mean == pytest.approx(np.mean(each))

@@ -301,7 +301,11 @@ def test_places_as_large_as_each_other_have_no_bins(found: Findings) -> None:
     assert np.isfinite(recall_by_area(apart)).any()
 
 
-def test_what_a_pipeline_reads_is_the_paper_s_arithmetic() -> None:
+def test_what_a_pipeline_reads_is_the_paper_s_arithmetic(found: Findings) -> None:
+    rows = [row.split(" | ") for row in TABLES["pipelines"](found).splitlines() if " | " in row]
+    for row, one in zip(rows[2:], found.outcomes, strict=True):
+        cost = one.joint.cost
+        assert float(row[7].replace(",", "")) == round(cost.pool_size * cost.dim * 4 / 1e3) > 0
     assert read_bytes(450, 768) == 1_382_400
     assert read_bytes(2_800_000, 8448) == 94_617_600_000
 

@@ -12,7 +12,7 @@ from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
     from evenplace.study import Study
-    from evenplace.study.tests import Tests
+    from evenplace.study.data import Tests
     from evenplace.training.loop import Announce
 
 
@@ -120,7 +120,7 @@ def _tests(
     protocol: str | None,
     which: dict[str, Any],
 ) -> "Tests":
-    from evenplace.study.tests import Tests, read_asked, read_pair, read_train
+    from evenplace.study.data import Tests, read_asked, read_pair, read_train
 
     if not train:
         raise SettingError("a test of its own needs photos to train on; add --train PHOTOS")

@@ -31,7 +31,7 @@ class Curve:
 
     @property
     def precision(self) -> Floats:
-        share: Floats = self.right / self.accepted
+        share: Floats = self.right / np.maximum(self.accepted, 1.0)
         return share
 
     @property
@@ -45,6 +45,34 @@ class Curve:
         """Of the queries, the share answered."""
         share: Floats = self.accepted / self.accepted[-1]
         return share
+
+    @property
+    def average_precision(self) -> float:
+        """AUC-PR as scikit-learn has it: sum_u (recall_u - recall_{u-1}) precision_u; 0 if none."""
+        return float(np.diff(self.recall, prepend=0.0) @ self.precision)
+
+    @property
+    def auroc(self) -> float:
+        """Chance that a right answer is surer than a wrong one, ties counting half."""
+        hits, misses = self.right, self.accepted - self.right
+        if not hits[-1] or not misses[-1]:
+            return float("nan")
+        rising = np.diff(misses, prepend=0.0) * (hits + np.append(0.0, hits[:-1])) / 2
+        return float(rising.sum() / (hits[-1] * misses[-1]))
+
+    @property
+    def aurc(self) -> float:
+        """Mean over n = 1 … Q of the share of wrong answers among the n surest.
+
+        Within a tie the wrong ones are spread evenly, which is the mean over all orders.
+        """
+        answered = np.arange(1, int(self.accepted[-1]) + 1)
+        wrong = np.append(0, self.accepted - self.right)
+        return float(np.mean(np.interp(answered, np.append(0, self.accepted), wrong) / answered))
+
+    def coverage_at(self, precision: float) -> float:
+        """The largest share of queries that can be answered while `precision` of them are right."""
+        return float(self.coverage[self.precision >= precision - 1e-12].max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -80,32 +108,26 @@ class Knowing:
     ece: float
 
 
+class Ranked:
+    """Answers sorted once, surest first, for one curve or for many resamples of them."""
+
+    def __init__(self, right: Right, confidence: NDArray[np.floating]) -> None:
+        _check(right, confidence)
+        self._order = np.argsort(-confidence, kind="stable")
+        ranked = np.asarray(confidence, np.float64)[self._order]
+        self._last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # of each tie
+        self._right = right[self._order]
+
+    def curve(self, weight: NDArray[np.int64] | None = None) -> Curve:
+        """Lower the threshold over all of them, each counted `weight` times, or once."""
+        counted = np.ones(len(self._order)) if weight is None else weight[self._order] * 1.0
+        hits = np.cumsum(counted * self._right)[self._last]
+        return Curve(np.cumsum(counted)[self._last], hits)
+
+
 def trace(right: Right, confidence: NDArray[np.floating]) -> Curve:
     """Lower the threshold over all queries, surest first."""
-    _check(right, confidence)
-    order = np.argsort(-confidence, kind="stable")
-    ranked = np.asarray(confidence, np.float64)[order]
-    last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # end of each tie
-    hits = np.cumsum(right[order])[last].astype(np.float64)
-    return Curve(last + 1.0, hits)
-
-
-def average_precision(right: Right, confidence: NDArray[np.floating]) -> float:
-    """AUC-PR as scikit-learn has it: sum_u (recall_u - recall_{u-1}) precision_u; 0 if none."""
-    return _average_precision(trace(right, confidence))
-
-
-def auroc(right: Right, confidence: NDArray[np.floating]) -> float:
-    """Chance that a right answer is surer than a wrong one, ties counting half."""
-    return _auroc(trace(right, confidence))
-
-
-def aurc(right: Right, confidence: NDArray[np.floating]) -> float:
-    """Mean over n = 1 … Q of the share of wrong answers among the n surest.
-
-    Within a tie the wrong ones are spread evenly, which is the mean over all orders.
-    """
-    return _aurc(trace(right, confidence))
+    return Ranked(right, confidence).curve()
 
 
 def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
@@ -133,10 +155,10 @@ def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
     return Knowing(
         queries=len(right),
         right=int(right.sum()),
-        auc_pr=_average_precision(curve),
-        auroc=_auroc(curve),
-        aurc=_aurc(curve),
-        coverage={f"{100 * p:g}": coverage_at(curve, p) for p in PRECISIONS},
+        auc_pr=curve.average_precision,
+        auroc=curve.auroc,
+        aurc=curve.aurc,
+        coverage={f"{100 * p:g}": curve.coverage_at(p) for p in PRECISIONS},
         ece=reliability(right, sure).ece if probable else float("nan"),
     )
 
@@ -160,79 +182,23 @@ def compare_sources(
     on one scale, so the mean over runs is compared.
     """
     of = np.zeros(len(right), np.int64) if runs is None else runs
-    parts = [_Pair(right, ours, theirs, np.flatnonzero(of == run)) for run in np.unique(of)]
+    rows = [np.flatnonzero(of == run) for run in np.unique(of)]
+    pairs = [[Ranked(right[mine], sure[mine]) for sure in (ours, theirs)] for mine in rows]
+
+    def gain(weight: NDArray[np.int64]) -> float:
+        found = [[one.curve(weight[mine]).average_precision for one in pair]
+                 for mine, pair in zip(rows, pairs, strict=True)]  # fmt: skip
+        return float(np.mean([mine - other for mine, other in found]))
+
     _, which = np.unique(clusters, return_inverse=True)
     spots = int(which.max()) + 1
     generator = np.random.default_rng(seed)
-    gains = np.empty(_RESAMPLES)
-    for draw in range(_RESAMPLES):
-        weight = generator.multinomial(spots, np.full(spots, 1 / spots))[which]  # (Q,)
-        gains[draw] = np.mean([part.gain(weight) for part in parts])
+    gains = [
+        gain(generator.multinomial(spots, np.full(spots, 1 / spots))[which])
+        for _ in range(_RESAMPLES)
+    ]
     low, high = np.percentile(gains, [2.5, 97.5])
-    gain = np.mean([part.gain(np.ones(len(right), np.int64)) for part in parts])
-    return Interval(100 * float(gain), 100 * float(low), 100 * float(high))
-
-
-def _average_precision(curve: Curve) -> float:
-    return float(np.diff(curve.recall, prepend=0.0) @ curve.precision)
-
-
-def _auroc(curve: Curve) -> float:
-    hits, misses = curve.right, curve.accepted - curve.right
-    if not hits[-1] or not misses[-1]:
-        return float("nan")
-    rising = np.diff(misses, prepend=0.0) * (hits + np.append(0.0, hits[:-1])) / 2
-    return float(rising.sum() / (hits[-1] * misses[-1]))
-
-
-def _aurc(curve: Curve) -> float:
-    answered = np.arange(1, int(curve.accepted[-1]) + 1)
-    wrong = np.interp(
-        answered, np.append(0, curve.accepted), np.append(0, curve.accepted - curve.right)
-    )
-    return float(np.mean(wrong / answered))
-
-
-def coverage_at(curve: Curve, precision: float) -> float:
-    """The largest share of queries that can be answered while `precision` of them are right."""
-    good = curve.precision >= precision - 1e-12
-    return float(curve.coverage[good].max(initial=0.0))
-
-
-class _Ranked:
-    """Answers sorted once, for many resamples of them."""
-
-    def __init__(self, right: Right, confidence: NDArray[np.floating]) -> None:
-        self.order = np.argsort(-confidence, kind="stable")
-        ranked = confidence[self.order]
-        self.last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)
-        self.right = right[self.order]
-
-    def precision(self, weight: NDArray[np.int64]) -> float:
-        """Average precision with each answer counted `weight` times."""
-        weight = weight[self.order]
-        accepted = np.cumsum(weight)[self.last]
-        hits = np.cumsum(weight * self.right)[self.last]
-        steps = np.diff(hits, prepend=0)
-        return float(steps @ (hits / np.maximum(accepted, 1)) / max(hits[-1], 1))
-
-
-class _Pair:
-    """Two sources on some of the answers."""
-
-    def __init__(
-        self,
-        right: Right,
-        ours: NDArray[np.floating],
-        theirs: NDArray[np.floating],
-        rows: NDArray[np.int64],
-    ) -> None:
-        self.rows = rows
-        self.sources = [_Ranked(right[rows], sure[rows]) for sure in (ours, theirs)]
-
-    def gain(self, weight: NDArray[np.int64]) -> float:
-        mine = weight[self.rows]
-        return self.sources[0].precision(mine) - self.sources[1].precision(mine)
+    return Interval(100 * gain(np.ones(len(right), np.int64)), 100 * float(low), 100 * float(high))
 
 
 def _check(right: Right, confidence: NDArray[np.floating]) -> None:

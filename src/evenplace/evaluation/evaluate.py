@@ -158,11 +158,8 @@ def predict(
     right = _right(truth, queries, database, hits.rows)
     positives = truth.positives(queries, database)
     places, tiers = query_places(engine, queries, truth.radius)
-    there = hits.rows >= 0
-    names = np.full(hits.rows.shape, "", dtype=object)
-    names[there] = engine.index.paths(hits.rows[there])
-    spots = np.full((*hits.rows.shape, 2), np.nan)
-    spots[there] = engine.index.spots(hits.rows[there])[:, :2]  # (Q, k, 2)
+    names, spots = _hit_photos(engine, hits.rows)
+    best = hits.shortlist if guesses is None else guesses
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
@@ -173,9 +170,7 @@ def predict(
         clusters=find_spots(queries.positions, queries.zone),
         positives=positives.counts,
         first_right=first_right(right),
-        first_centre=_first_centre(
-            engine, queries, hits.shortlist if guesses is None else guesses, truth.radius
-        ),
+        first_centre=_first_centre(engine, queries, best, truth.radius),
         in_pool=in_pool,
         confidence=hits.confidence,
         estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
@@ -225,6 +220,16 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, 
     nearest[asked[farthest_first]] = near.rows[farthest_first]
     own[own < 0] = nearest
     return own, np.where(own >= 0, places.tiers[own], -1).astype(np.int8)
+
+
+def _hit_photos(engine: Search, rows: Rows) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+    """Paths and positions of hits; empty and nan where there is none.  (Q, k), (Q, k, 2)."""
+    there = rows >= 0
+    names = np.full(rows.shape, "", dtype=object)
+    names[there] = engine.index.paths(rows[there])
+    spots = np.full((*rows.shape, 2), np.nan)
+    spots[there] = engine.index.spots(rows[there])[:, :2]
+    return names, spots
 
 
 def _right(truth: Truth, queries: Photos, database: Photos, rows: Rows) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ Drawn like `figures`, so that pages and papers show the same.
     Q queries
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from evenplace.evaluation import Scores
-from evenplace.evaluation.confidence import Curve, reliability, trace
+from evenplace.evaluation.confidence import Curve, Floats, reliability, trace
 from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, thin
 
 SOURCE_COLOURS = {
@@ -28,46 +28,40 @@ SOURCE_COLOURS = {
 }
 
 
-def traces(scores: Scores) -> dict[str, Curve]:
-    """The curve of the system's own confidence and of every other source."""
-    run = scores.predictions
-    return {
-        name: trace(run.right, sure)
-        for name, sure in {"own": run.confidence, **run.sources}.items()
-    }
-
-
-@mpl.rc_context(STYLE)
 def precision_recall(scores: Scores) -> Figure:
     """Precision against recall as the threshold falls, a line a source."""
-    figure, axes = blank(4.4, 3.6)
-    for name, curve in traces(scores).items():
-        kept = thin(len(curve.recall))
-        label = f"{name}  {scores.knowing[name].auc_pr:.3f}"
-        axes.plot(curve.recall[kept], curve.precision[kept], **_line(name), label=label)
+    figure, axes = _by_source(scores, lambda curve: (curve.recall, curve.precision), "auc_pr")
     axes.set_xlabel("recall: share of the right answers that is kept")
     axes.set_ylabel("precision")
-    axes.set_xlim(0, 1)
     axes.set_ylim(_floor(scores), 1.01)
-    axes.legend(title="source, AUC-PR", loc="best", fontsize=7)
     return figure
 
 
-@mpl.rc_context(STYLE)
 def risk_coverage(scores: Scores) -> Figure:
     """Share of wrong answers against share of queries answered, a line a source."""
-    figure, axes = blank(4.4, 3.6)
-    for name, curve in traces(scores).items():
-        kept = thin(len(curve.coverage))
-        label = f"{name}  {scores.knowing[name].aurc:.3f}"
-        axes.plot(curve.coverage[kept], 1 - curve.precision[kept], **_line(name), label=label)
+    figure, axes = _by_source(scores, lambda curve: (curve.coverage, 1 - curve.precision), "aurc")
     axes.axhline(0.05, color=INK, lw=0.8, ls=":")
     axes.set_xlabel("coverage: share of the queries that is answered")
     axes.set_ylabel("risk: share of wrong answers")
-    axes.set_xlim(0, 1)
     axes.set_ylim(0, max(1 - _floor(scores), 0.1))
-    axes.legend(title="source, AURC", loc="best", fontsize=7)
     return figure
+
+
+@mpl.rc_context(STYLE)
+def _by_source(
+    scores: Scores, trail: Callable[[Curve], tuple[Floats, Floats]], judged: str
+) -> tuple[Figure, Any]:
+    """A line for each source of confidence, and in the legend what it is worth."""
+    figure, axes = blank(4.4, 3.6)
+    run = scores.predictions
+    for name, sure in {"own": run.confidence, **run.sources}.items():
+        x, y = trail(trace(run.right, sure))
+        kept, worth = thin(len(x)), getattr(scores.knowing[name], judged)
+        axes.plot(x[kept], y[kept], **_line(name), label=f"{name}  {worth:.3f}")
+    axes.set_xlim(0, 1)
+    title = f"source, {judged.upper().replace('_', '-')}"
+    axes.legend(title=title, loc="best", fontsize=7)
+    return figure, axes
 
 
 @mpl.rc_context(STYLE)

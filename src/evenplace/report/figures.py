@@ -112,8 +112,10 @@ def tier_bars(systems: Sequence[Scores], ranks: Sequence[int] = (1,)) -> Figure:
             axes.errorbar(at, means, np.nan_to_num(reach), fmt="none", ecolor=INK, elinewidth=1)
         axes.set_ylabel(f"R@{rank}, %")
         axes.set_ylim(0, 100)
-    counts = [systems[0].tier(group).queries for group in groups]
-    labels = [f"{group}\n{count} queries" for group, count in zip(groups, counts, strict=True)]
+    counts = [{one.tier(group).queries for one in systems} for group in groups]
+    labels = [f"{group}\n{min(many)} queries" if len(many) == 1 else
+              f"{group} of its own places\n{min(many)} to {max(many)} queries"
+              for group, many in zip(groups, counts, strict=True)]  # fmt: skip
     panels[-1].set_xticks(range(len(groups)), labels)
     figure.legend(*panels[0].get_legend_handles_labels(), ncols=min(3, len(systems)),
                   loc="outside upper center")  # fmt: skip

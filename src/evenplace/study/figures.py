@@ -18,7 +18,7 @@ from evenplace.report.figures import STYLE, SYSTEM_COLOURS, rank_count, save_fig
 from evenplace.report.page import TIER_COLOURS
 from evenplace.report.run_files import read_kept
 from evenplace.study.runs import Findings, Outcome
-from evenplace.study.tables import recall_by_area
+from evenplace.study.tables import places_differ, recall_by_area
 
 Draw = Callable[[Findings], Figure]
 
@@ -141,14 +141,15 @@ def draw_steps(found: Findings) -> Figure:
     count = len(found.outcomes)
     figure = Figure(figsize=(7.2, 0.8 + 0.3 * count), layout="constrained")
     axes: Any = figure.add_subplot()
-    at = np.arange(count)
-    for tier in ("tail", "head"):
+    at, own = np.arange(count), places_differ(found)
+    for tier, marker, off in (("tail", "s", 0.14), ("head", "o", -0.14)):
         parts = [one.joint.tier(tier).intervals[1] for one in found.outcomes]
         mean, low, high = (
             np.array([getattr(p, n) for p in parts]) for n in ("mean", "low", "high")
         )
-        label = f"{tier}, {found.outcomes[0].joint.tier(tier).queries} queries"
-        axes.errorbar(mean, at, xerr=[mean - low, high - mean], fmt="o", ms=5, capsize=0,
+        queries = found.outcomes[0].joint.tier(tier).queries
+        label = f"{tier} of its own places" if own else f"{tier}, {queries} queries"
+        axes.errorbar(mean, at + off, xerr=[mean - low, high - mean], fmt=marker, ms=5, capsize=0,
                       color=TIER_COLOURS[tier], label=label)  # fmt: skip
     axes.set_yticks(at, [one.system.name for one in found.outcomes])
     axes.invert_yaxis()
@@ -223,7 +224,8 @@ CAPTIONS = {
     "distribution": "Photos of each place, the most photographed first, a line a map.",
     "hosts": "R@1 of each method, plain and with low-visit bias at the paper's strengths (LB) and "
     "the recommended ones (LB up); tiers are shares of the queries by their place's photos.",
-    "steps": "R@1 in head and tail; whiskers are 95 % intervals over spots.",
+    "steps": "R@1 in head and tail; whiskers are 95 % intervals over spots. Systems that cut the "
+    "map otherwise have tiers of their own.",
     "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
     "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
     "deviation over seeds.",

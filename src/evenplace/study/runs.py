@@ -61,18 +61,9 @@ class Findings:
         """What was found of some systems; of all if none is named."""
         if not names:
             return self
-        chosen = [self.of(name) for name in names]
-        systems = [
-            replace(one.system, against=one.system.against if one.system.against in names else "")
-            for one in chosen
-        ]
-        return replace(
-            self,
-            study=replace(self.study, systems=tuple(systems), pairs=()),
-            outcomes=tuple(
-                replace(one, system=system) for one, system in zip(chosen, systems, strict=True)
-            ),
-        )
+        study = self.study.exactly(names)
+        outcomes = (replace(self.of(one.name), system=one) for one in study.systems)
+        return replace(self, study=study, outcomes=tuple(outcomes))
 
     def minutes(self) -> float:
         """Minutes of one core that its trainings and answers took, shared ones once."""

@@ -84,15 +84,20 @@ class Study:
         for name in names:
             if name not in (*hosts, *(one.name for one in self.systems)):
                 raise unknown_name(f"system of {self.name}", name, dict.fromkeys(hosts))
-        kept = tuple(
-            one
-            for one, host in zip(self.systems, hosts, strict=True)
-            if one.name in names or host in names
+        return self.exactly(
+            [
+                one.name
+                for one, host in zip(self.systems, hosts, strict=True)
+                if one.name in names or host in names
+            ]
         )
-        left = {one.name for one in kept}
-        return replace(
-            self, systems=kept, pairs=tuple(pair for pair in self.pairs if set(pair) <= left)
-        )
+
+    def exactly(self, names: Sequence[str]) -> "Study":
+        """The study of these systems; one whose baseline is left out is paired with the first."""
+        kept = [one for name in names for one in self.systems if one.name == name]
+        alone = [one if one.against in names else replace(one, against="") for one in kept]
+        pairs = tuple(pair for pair in self.pairs if set(pair) <= set(names))
+        return replace(self, systems=tuple(alone), pairs=pairs)
 
     def baseline(self, system: System) -> str:
         """Whom a system is compared with."""

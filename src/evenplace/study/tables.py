@@ -13,6 +13,7 @@ from evenplace.evaluation import Scores, compare_pairs, compare_sources
 from evenplace.evaluation.abstention import deliver, together
 from evenplace.evaluation.sources import SOURCES
 from evenplace.places.tiers import TIERS, tiers
+from evenplace.report import tables
 from evenplace.report.tables import markdown, spread
 from evenplace.retrieval.calibration import Calibration
 from evenplace.run.run import Run
@@ -80,7 +81,7 @@ def gain_table(found: Findings, rank: int = 1) -> str:
     text = (
         f"Points of R@{rank} on the same queries: mean, 95 % interval over spots (* excludes 0), "
         "queries won and lost, McNemar's p."
-    ) + (f" Tiers are those of {first.system.name}'s places." if _places_differ(found) else "")
+    ) + (f" Tiers are those of {first.system.name}'s places." if places_differ(found) else "")
     columns = [f"difference in R@{rank}", "overall", *TIERS]
     return f"{text}\n\n{markdown(columns, rows)}"
 
@@ -136,25 +137,12 @@ def confidence_table(found: Findings) -> str:
 
 
 def cost_table(found: Findings) -> str:
-    """The paper's memory and time table: sizes, and the median milliseconds of each stage."""
-    stages = list(found.outcomes[0].joint.cost.latency)
-    columns = ["system", "parameters", "numbers a photo", "index", "process", "candidates",
-               *(f"{stage}, ms" for stage in stages), "a query, ms", paper.TIME]  # fmt: skip
-    rows = []
-    for one in found.outcomes:
-        cost = one.joint.cost
-        rows.append([
-            one.system.name,
-            f"{cost.parameters / 1e6:.1f} M",
-            f"{cost.dim}",
-            f"{cost.index_bytes / 2**20:.1f} MiB",
-            f"{cost.resident_bytes / 2**20:.0f} MiB",
-            f"{cost.pool_size:.0f}",
-            *(f"{cost.latency[stage].median_ms:.2f}" for stage in stages),
-            f"{cost.median_ms:.1f}",
-            one.system.paper.get(paper.TIME, ""),
-        ])  # fmt: skip
-    return markdown(columns, rows)
+    """The paper's memory and time table: sizes, and the milliseconds of each stage."""
+    columns, rows = tables.cost_table([one.joint for one in found.outcomes])
+    beside = [one.system.paper.get(paper.TIME, "") for one in found.outcomes]
+    told = "Median / 95th percentile milliseconds of each stage, one query at a time."
+    wider = [[*row, theirs] for row, theirs in zip(rows, beside, strict=True)]
+    return f"{told}\n\n{markdown([*columns, paper.TIME], wider)}"
 
 
 def pipeline_table(found: Findings) -> str:
@@ -181,7 +169,6 @@ def read_bytes(photos: float, numbers: int) -> int:
 def _row(one: Outcome) -> list[str]:
     usual = "retrieval" if one.system.search.get("exact") else "mixed"
     cost, kind = one.joint.cost, _KIND.get(one.system.name, usual)
-    photos = len(one.joint.places.labels) if kind == "retrieval" else cost.pool_size
     whole = SFXL if kind == "retrieval" else cost.pool_size
     beside = one.system.paper
     return [
@@ -192,7 +179,7 @@ def _row(one: Outcome) -> list[str]:
         f"{cost.median_ms:.1f}",
         f"{cost.dim:,}",
         f"{cost.index_bytes / 1e6:.1f}",
-        f"{read_bytes(photos, cost.dim) / 1e3:,.0f}",
+        f"{read_bytes(cost.pool_size, cost.dim) / 1e3:,.0f}",
         _size(read_bytes(whole, cost.dim)),
         *(beside.get(column, "") for column in (paper.V1, paper.V2, paper.TIME)),
     ]
@@ -288,7 +275,7 @@ def _paper_columns(found: Findings) -> list[str]:
     return [column for column in dict.fromkeys(named) if column != paper.TIME]
 
 
-def _places_differ(found: Findings) -> bool:
+def places_differ(found: Findings) -> bool:
     """Whether systems cut the map differently, so that their tiers are of different places."""
     first = found.outcomes[0].joint.predictions.tiers
     return any(not np.array_equal(first, one.joint.predictions.tiers) for one in found.outcomes)
@@ -298,7 +285,7 @@ def counts(found: Findings) -> str:
     one = found.outcomes[0]
     joint, whose = one.joint, ""
     per_tier = ", ".join(f"{tier} {joint.tier(tier).queries}" for tier in TIERS)
-    if _places_differ(found):
+    if places_differ(found):
         whose = f" Systems that cut the map otherwise have other tiers; these are of {joint.name}."
     return (
         f"{joint.overall.queries} queries over {len(one.parts)} seed(s) ({per_tier}, "
