@@ -1,6 +1,8 @@
 """evenplace study: one table or figure of the paper, trained, asked and printed."""
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,6 @@ from evenplace.errors import SettingError
 if TYPE_CHECKING:
     from evenplace.study import Study
     from evenplace.study.data import Tests
-    from evenplace.training.loop import Announce
 
 
 def study(
@@ -72,43 +73,62 @@ def study(
     With --test or --database it trains on --train once and asks every test.
     --city, --zone and --bbox choose among the photos of --data or --train.
     """
-    from evenplace.study import find_study, read_splits, run_study, write_findings
-    from evenplace.study.paper_page import ORDER, write_paper
-    from evenplace.study.tables import TABLES
+    from evenplace.study import find_study
+    from evenplace.study.paper_page import ORDER
 
     which = Which(city=city, zone=zone, bbox=bbox).chosen()
     order = list(ORDER) if name == "paper" else [name]
-    named = find_study(order[0]).only(system or [])
-    if named.development and not development:
+    studies = [find_study(order[0]).only(system or []), *map(find_study, order[1:])]
+    if studies[0].development and not development:
         raise SettingError(
             f"{name} chooses settings: on a test's own queries it would choose by the answers; "
             "add --development"
         )
     words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
-    command = " ".join(["evenplace", *words])
     many = int(queries) if queries and queries.isdigit() else None
     asking = None if queries is None or many is not None else Path(queries)
+    asked = _Asked(seeds, out, tuple(settings or ()), " ".join(["evenplace", *words]))
+    if train or test or database:
+        tests = _tests(train or [], test or [], database, asking, protocol, which)
+        _transfer(studies[0], tests, asked)
+        return
+    given = {"first": first_seed, "photos": photos, "queries": many, "radius": radius,
+             "heading": heading, "development": development, **which}  # fmt: skip
+    _one_set(studies, data, asked, given, name == "paper")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What every study of a call shares."""
+
+    seeds: int
+    out: Path
+    settings: tuple[str, ...]
+    command: str
+
+
+def _one_set(
+    studies: Sequence["Study"], data: str, asked: _Asked, given: dict[str, Any], whole: bool
+) -> None:
+    """Run studies on one set, each with a folder of its own; whole: on one page too."""
+    from evenplace.study import read_splits, run_study, write_findings
+    from evenplace.study.paper_page import write_paper
+    from evenplace.study.tables import TABLES
+
+    out, found = asked.out, []
+    ending = ["development"] * given["development"]
     with bars() as announce:
-        if train or test or database:
-            tests = _tests(train or [], test or [], database, asking, protocol, which)
-            page = _transfer(named, tests, seeds, out, settings or [], command, announce)
-            console.print(f"tables: {page}", markup=False, soft_wrap=True)
-            return
-        splits = read_splits(
-            data, seeds, out / "data", first=first_seed, photos=photos, queries=many, radius=radius,
-            heading=heading, development=development, announce=announce, **which,
-        )  # fmt: skip
-        found = []
-        for one in [named, *map(find_study, order[1:])]:
-            found.append(run_study(one, splits, out, settings=settings or [], announce=announce))
-            folder = "-".join([one.name, Path(data).name, *(["development"] * development)])
-            page = write_findings(found[-1], out / folder, command=command)
+        splits = read_splits(data, asked.seeds, out / "data", announce=announce, **given)
+        for one in studies:
+            found.append(run_study(one, splits, out, settings=asked.settings, announce=announce))
+            folder = out / "-".join([one.name, Path(data).name, *ending])
+            page = write_findings(found[-1], folder, command=asked.command)
             console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
-    if name == "paper":
-        page = write_paper(found, out / f"paper-{Path(data).name}", command)
+    if whole:
+        page = write_paper(found, out / f"paper-{Path(data).name}", asked.command)
         console.print(f"page: {page}", markup=False, soft_wrap=True)
         return
-    for table in named.tables:
+    for table in studies[0].tables:
         console.print(TABLES[table](found[0]) + "\n", markup=False, soft_wrap=True)
 
 
@@ -134,23 +154,20 @@ def _tests(
     return Tests(read_train(train, **which), tuple(asked))
 
 
-def _transfer(
-    study: "Study",
-    tests: "Tests",
-    seeds: int,
-    out: Path,
-    settings: list[str],
-    command: str,
-    announce: "Announce",
-) -> Path:
+def _transfer(study: "Study", tests: "Tests", asked: _Asked) -> None:
+    """Train once, ask every test, print the tables of all."""
     from evenplace.study import run_study, write_findings
     from evenplace.study.transfer import transfer_tables, write_transfer
 
     found = {}
-    for one in tests.asked:
-        splits = tests.splits(one, seeds)
-        found[one.name] = run_study(study, splits, out, settings=settings, announce=announce)
-        folder = f"{study.name}-{one.name.partition(' ')[0]}"
-        write_findings(found[one.name], out / folder, command=command)
+    with bars() as announce:
+        for one in tests.asked:
+            splits = tests.splits(one, asked.seeds)
+            found[one.name] = run_study(
+                study, splits, asked.out, settings=asked.settings, announce=announce
+            )
+            folder = asked.out / f"{study.name}-{one.name.partition(' ')[0]}"
+            write_findings(found[one.name], folder, command=asked.command)
     console.print(transfer_tables(found), markup=False, soft_wrap=True)
-    return write_transfer(found, out / f"{study.name}-transfer", command)
+    page = write_transfer(found, asked.out / f"{study.name}-transfer", asked.command)
+    console.print(f"tables: {page}", markup=False, soft_wrap=True)
