@@ -25,7 +25,7 @@ from evenplace.study import (
     tables,
     write_findings,
 )
-from evenplace.study.paper_page import ITEMS, ORDER, markdown_html, write_paper
+from evenplace.study.paper_page import ITEMS, ORDER, markdown_html, paper_studies, write_paper
 from evenplace.study.tables import TABLES, abstention_table, read_bytes, recall_by_area
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
@@ -318,6 +318,10 @@ def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path
     for item in ITEMS:
         assert set(item.systems) <= {one.name for one in find_study(item.study).systems}
         assert set(item.tables) <= set(TABLES)
+    plugged = next(one for one in paper_studies() if one.name == "plug-in")
+    names = [one.name for one in plugged.systems]
+    assert {"BoQ", "BoQ + LB", "ImAge + LB"} <= set(names)
+    assert "BoQ + LB up" not in names  # what the page does not show is not trained for it
     posed = [replace(found, study=replace(found.study, name=name)) for name in ORDER]
     items = tuple(replace(item, systems=()) for item in ITEMS)
     made = write_paper(posed, tmp_path, "evenplace study <paper>", items=items).read_text("utf-8")

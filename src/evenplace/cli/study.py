@@ -74,11 +74,10 @@ def study(
     --city, --zone and --bbox choose among the photos of --data or --train.
     """
     from evenplace.study import find_study
-    from evenplace.study.paper_page import ORDER
+    from evenplace.study.paper_page import paper_studies
 
     which = Which(city=city, zone=zone, bbox=bbox).chosen()
-    order = list(ORDER) if name == "paper" else [name]
-    studies = [find_study(order[0]).only(system or []), *map(find_study, order[1:])]
+    studies = paper_studies() if name == "paper" else [find_study(name).only(system or [])]
     if studies[0].development and not development:
         raise SettingError(
             f"{name} chooses settings: on a test's own queries it would choose by the answers; "

@@ -14,7 +14,9 @@ from evenplace.report.page import Section, page, part, table_html, write_page
 from evenplace.report.run_files import read_kept
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import FIGURES, caption
+from evenplace.study.named import find_study
 from evenplace.study.runs import Findings
+from evenplace.study.spec import Study
 from evenplace.study.tables import TABLES
 from evenplace.study.write import TITLES, about
 
@@ -97,7 +99,7 @@ ITEMS = (
     Item("Supplement B, second figure", "Four recent methods", "plug-in", ("recall", "gains"),
          ("hosts",), tuple(f"{host}{bias}" for host in
                            ("CliqueMining", "CricaVPR", "MegaLoc", "ImAge")
-                           for bias in ("", " + LB", " + LB up")),
+                           for bias in ("", " + LB")),
          "One set here, five in the paper, which gives no numbers in the text."),
     Item("Supplement B, third figure", "The cosine margin", "margin", ("recall", "gains"),
          ("ranks",), differs="Drawn without numbers in the paper's text."),
@@ -113,6 +115,17 @@ ITEMS = (
          "Nordland, Pitts30k and MSLS. `cfd`, `l2` and `sue` are its rows."),
 )  # fmt: skip
 ORDER = tuple(dict.fromkeys(item.study for item in ITEMS))
+
+
+def paper_studies() -> list[Study]:
+    """The studies of the page in its order, each with the systems that it shows."""
+    studies = []
+    for name in ORDER:
+        study, mine = find_study(name), [item for item in ITEMS if item.study == name]
+        every = [one.name for one in study.systems]
+        shown = {one for item in mine for one in item.systems or every}
+        studies.append(study.exactly([one for one in every if one in shown]))
+    return studies
 
 
 def write_paper(
