@@ -44,7 +44,7 @@ def t_sne(found: Findings) -> Markup:
     drawn = tail_places([one.parts[0] for one in found.outcomes], there)
     if drawn is None:
         return Markup("<p>Fewer than two tail places have {} photos.</p>").format(LEAST)
-    return part("figures", [(inline_svg(drawn[0], "t-SNE of tail places"), drawn[1])])
+    return part("wide", [(inline_svg(drawn[0], "t-SNE of tail places"), drawn[1])])
 
 
 def answers(found: Findings) -> Markup:
