@@ -194,6 +194,17 @@ def test_windows_are_where_most_photos_are_and_where_tiers_mix() -> None:
                 if max(abs(one[0] - window[0]), abs(one[1] - window[1])) >= side]  # fmt: skip
 
 
+def test_a_window_is_called_mixed_only_where_tiers_mix() -> None:
+    centres = np.array([[x, y] for x in range(0, 800, 100) for y in range(0, 800, 100)], float)
+    tiers, counts = np.arange(64) % 3, np.full(64, 5)
+    side, windows = choose_windows(centres, tiers, counts)
+    assert side == 700 / 2  # an eighth and a quarter of the map hold one place
+    for middle in windows[2:]:
+        inside = tiers[np.abs(centres - middle).max(axis=1) <= side / 2]
+        assert len(np.unique(inside)) > 1
+    assert len(choose_windows(centres, np.zeros(64, int), counts)[1]) == 2  # nothing is mixed
+
+
 def test_a_large_map_is_looked_over_in_seconds() -> None:
     dice = np.random.default_rng(0)
     centres = dice.uniform(0, 20_000, (110_000, 2))

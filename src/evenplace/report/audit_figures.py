@@ -116,9 +116,21 @@ def choose_windows(
     """The side of a window and where four of them are: two dense, two mixed, none overlapping.
 
     Dense: the most photos.  Mixed: the tiers of its places as even as can be (entropy).  Windows
-    are centred on places; a small map may have room for fewer.  -> metres, (W, 2).
+    are centred on places; where they are too small to mix tiers they are doubled, twice at most.
+    A small map may have room for fewer.  -> metres, (W, 2).
     """
-    side = max(float(np.ptp(centres, axis=0).max()) / _ACROSS, 1.0)
+    for across in (_ACROSS, _ACROSS // 2, _ACROSS // 4):
+        side = max(float(np.ptp(centres, axis=0).max()) / across, 1.0)
+        windows = _windows(centres, tiers, counts, side)
+        if len(windows) == len(_ZOOMS):
+            break
+    return side, windows
+
+
+def _windows(
+    centres: Floats, tiers: NDArray[np.int64], counts: NDArray[np.int64], side: float
+) -> Floats:
+    """The windows of one size that are what they are called."""
     middles = centres[:: -(-len(centres) // _TRIED)]
     worths = np.empty((2, len(middles)))
     for number, middle in enumerate(middles):
@@ -126,14 +138,13 @@ def choose_windows(
         worths[:, number] = counts[inside].sum(), _entropy(tiers[inside])
     taken: list[Floats] = []
     for kind in _ZOOMS:
-        apart = np.ones(len(middles), bool)
+        worth = worths[0 if kind == "dense" else 1].copy()
         for other in taken:
-            apart &= np.abs(middles - other).max(axis=1) >= side
-        if not apart.any():
+            worth[np.abs(middles - other).max(axis=1) < side] = 0
+        if not worth.any():
             break
-        worth = np.where(apart, worths[0 if kind == "dense" else 1], -1.0)
         taken.append(middles[int(worth.argmax())])
-    return side, np.array(taken)
+    return np.array(taken)
 
 
 def _inside(centres: Floats, middle: Floats, side: float) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
@@ -19,7 +19,7 @@ from evenplace.report import curves, tables
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import NOWHERE, gallery_html, open_look, tier_switch
 from evenplace.report.map import Cells, Points, lay_out, map_html, tiles_under
-from evenplace.report.page import Figure, Section, part, table_html
+from evenplace.report.page import Figure, Section, part, slim_table
 from evenplace.report.pictures import Pictures, sample_pictures
 from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.run_files import Kept
@@ -87,9 +87,9 @@ def _timed(scores: Scores) -> str:
 
 def score_tables(systems: Sequence[Scores]) -> Section:
     first, cost = systems[0], systems[0].cost
-    text = _table(tables.COLUMNS, tables.score_rows(systems))
+    text = slim_table(tables.COLUMNS, tables.score_rows(systems))
     if len(systems) > 1:
-        text += _table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
+        text += slim_table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
     caption = (
         f"{first.overall.queries} queries, right within {first.truth}; "
         f"{cost.answerable} have a match in the database: R@1 counts the others as failures, "
@@ -108,7 +108,7 @@ def tiers(systems: Sequence[Scores]) -> Section:
     return Section(
         "Head, middle, tail",
         _wide(tier_bars(systems, (1, 5, 10)), "R@1, R@5 and R@10 by tier")
-        + _table(tables.TIER_COLUMNS, tables.tier_rows(systems)),
+        + slim_table(tables.TIER_COLUMNS, tables.tier_rows(systems)),
         "R@1, R@5 and R@10 overall and by tier of the query's place: the 30 % most photographed "
         f"places, the middle 40 %, the 30 % least photographed. Queries: {counts}. Where the "
         "whiskers of two bars overlap, believe the table of differences above, not your eyes.",
@@ -142,7 +142,7 @@ def conditions(systems: Sequence[Scores]) -> Section | None:
     columns = [*tables.CONDITION_COLUMNS, *(f"R@1 {scores.name}" for scores in systems)]
     return Section(
         "Conditions",
-        _table(columns, rows, texts=(1,)),
+        slim_table(columns, rows, texts=(1,)),
         "R@1 of the queries under each condition, with the number it rests on. “looking” is the "
         "query's heading, “turned” the angle to the match that looks most alike, “away” the metres "
         "to the nearest match. Queries about which a condition is unknown are left out.",
@@ -207,7 +207,7 @@ def failures(systems: Sequence[Scores]) -> Section | None:
     wrong = int((~systems[-1].predictions.right).sum())
     return Section(
         "Why it fails",
-        _table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1)),
+        slim_table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1)),
         f"The likely reason of each failure ({wrong} of {systems[-1].name}), from "
         "positions and ranks alone. What is not in the pool no ranking can mend. Where pictures "
         f"were looked at twice: verified, {VERIFIED} points or more match the wrong answer, which "
@@ -239,7 +239,7 @@ def confidence(systems: Sequence[Scores]) -> Section:
         f"{int(run.right.sum())} of them right; “own” is the one the system answers with. The "
         "table has the share of queries that can be answered at 95 and 99 % precision."
     )
-    table = _table(tables.KNOWING_COLUMNS, tables.knowing_rows(systems), texts=(1,))
+    table = slim_table(tables.KNOWING_COLUMNS, tables.knowing_rows(systems), texts=(1,))
     return Section("Does it know?", figures + table, caption)
 
 
@@ -258,7 +258,7 @@ def metres(systems: Sequence[Scores]) -> Section:
 def cost(systems: Sequence[Scores]) -> Section:
     return Section(
         "What it costs",
-        _table(*tables.cost_table(systems)),
+        slim_table(*tables.cost_table(systems)),
         "Sizes, and the median / 95th percentile milliseconds of one query by stage, asked one by "
         "one on the machine that evaluated. Memory is that of the process.",
     )
@@ -308,23 +308,6 @@ def _query_texts(scores: Scores, pictures: Pictures) -> list[Markup]:
             sources = [source for path in shown if path and (source := pictures.source(path))]
         texts.append(part("told", reason, tier, f"{run.confidence[query]:.2f}", sources))
     return texts
-
-
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()
-) -> Markup:
-    """A table whose intervals, counts and slow ones stand small below their number: it is slim."""
-    return table_html(columns, [[row[0], *map(_stacked, row[1:])] for row in rows], texts)
-
-
-def _stacked(cell: str) -> Markup:
-    number, found, interval = cell.partition(" [")
-    if found:
-        gain, counted, rest = interval.removesuffix(")").partition(" (")
-        small = escape(gain) + (Markup("<br>") + rest if counted else "")
-        return Markup("{}<br><small>[{}</small>").format(number, small)
-    median, of_both, slow = cell.partition(" / ")
-    return Markup("{}<br><small>p95 {}</small>").format(median, slow) if of_both else escape(cell)
 
 
 def _wide(figure: Drawing, label: str) -> Markup:

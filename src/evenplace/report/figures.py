@@ -134,7 +134,7 @@ def rank_count(
     order = np.argsort(-places.counts, kind="stable")
     drawn = thin(len(order))
     _tier_bands(axes, places)
-    axes.plot(drawn + 1, places.counts[order][drawn], color=INK, lw=2, label="photos (left)")
+    axes.plot(drawn + 1, places.counts[order][drawn], color=INK, lw=2, label="photos (left axis)")
     axes.set_yscale("log")
     axes.set_xlabel("places, most photographed first")
     axes.set_ylabel("photos of a place")
@@ -151,7 +151,9 @@ def rank_count(
     told = (["R@1, %"] if systems else []) + (["similarity × 100"] if diversity else [])
     right.set_ylabel(" · ".join(told))
     right.spines["right"].set_visible(True)
-    right.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
+    lines = [*axes.get_lines(), *right.get_lines()]
+    right.legend(lines, [str(one.get_label()) for one in lines], ncols=3, loc="lower center",
+                 bbox_to_anchor=(0.5, 1.0), fontsize=8)  # fmt: skip
     return figure
 
 

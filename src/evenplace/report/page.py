@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from evenplace.errors import EvenPlaceError, RunError
 from evenplace.photos.files import whole_file
@@ -78,6 +78,24 @@ def table_html(
     texts: columns of words, which start at the left; the others are numbers.
     """
     return part("table", columns, rows, texts)
+
+
+def slim_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()
+) -> Markup:
+    """A table whose intervals, counts and slow ones stand small below their number."""
+    return table_html(columns, [[row[0], *map(_stacked, row[1:])] for row in rows], texts)
+
+
+def _stacked(cell: str) -> Markup:
+    number, found, interval = cell.partition(" [")
+    if found:
+        gain, counted, rest = interval.removesuffix(")").partition(" (")
+        small = escape(gain) + (Markup("<br>") + rest if counted else "")
+        return Markup("{}<br><small>[{}</small>").format(number, small)
+    median, of_both, slow = cell.partition(" / ")
+    both = of_both and " / " not in slow  # three are the paper's R@1, R@5 and R@10
+    return Markup("{}<br><small>p95 {}</small>").format(median, slow) if both else escape(cell)
 
 
 def asset(name: str) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from evenplace.report.figures import inline_svg, save_figure
 from evenplace.report.gallery import gallery_html
-from evenplace.report.page import Section, page, part, table_html, write_page
+from evenplace.report.page import Section, page, part, slim_table, table_html, write_page
 from evenplace.report.run_files import read_kept
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import FIGURES, caption
@@ -171,7 +171,8 @@ def markdown_html(text: str) -> Markup:
         lines = block.strip().split("\n")
         if lines[0].startswith("|"):
             rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-            parts.append(table_html(rows[0], rows[2:]))
+            words = [at for at, column in enumerate(rows[0]) if column == "system"]
+            parts.append(slim_table(rows[0], rows[2:], words))
         elif lines[0].startswith("### "):
             parts.append(Markup("<h4>{}</h4>").format(lines[0][4:]))
         elif lines[0]:
