@@ -1,6 +1,6 @@
 """Killed at any moment, or read while it is written: nothing corrupt, nothing lost, nothing left.
 
-    python -m benchmarks.faults kills [--kills 200] [--seed 0] [--write] [--check]
+    python -m benchmarks.faults kills [--kills 200] [--only VERB] [--seed 0] [--write] [--check]
     python -m benchmarks.faults updates [--seconds 600] [--readers 4] [--write] [--check]
 
 kills    `evenplace train`, `index`, `index add` and `index remove` on a drawn town of 60 photos,
@@ -10,8 +10,9 @@ kills    `evenplace train`, `index`, `index add` and `index remove` on a drawn t
          one does not leave.  A training is killed several times, ended, and compared with one
          that nobody killed, byte by byte.  Commands are typed in forks of a process that has the
          command line loaded, so that no kill is wasted on `import torch`.
-updates  one process adds and removes photos for as long as it is told, the others open the index,
-         ask, reopen and verify it.
+         --only leaves the other verbs out; --seconds ends it early, with what was found by then.
+updates  one process adds and removes photos for as long as it is told, now and then by the command
+         line and otherwise by the library, the others open the index, ask, reopen and verify it.
 """
 
 import argparse
@@ -43,7 +44,7 @@ RESULTS = Path(__file__).parent / "results"
 TRAIN = (
     "epochs=3", "image_size=64", "dim=32", "batch=16", "checkpoint=0", "folds=2", "verify=0",
 )  # fmt: skip
-SHARES = {"train": 0.3, "index": 0.2, "add": 0.25, "remove": 0.25}
+SHARES = {"train": 0.25, "index": 0.25, "add": 0.25, "remove": 0.25}
 IN_A_ROW = 6  # kills of one training before it may end
 LEARNED = ("model.safetensors", "places.parquet", "photos.parquet", "calibration.json",
            "fused.json", "recipe.toml")  # fmt: skip
@@ -60,12 +61,18 @@ class Found:
     lost: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     differing: list[str] = field(default_factory=list)
+    until: float = float("inf")
+
+    def enough(self, verb: str, wanted: int) -> bool:
+        """Whether a verb was killed as often as was wanted, or there is no time for more."""
+        return self.kills[verb] >= wanted or time.monotonic() > self.until
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=("kills", "updates"))
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--only", choices=SHARES, action="append")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--readers", type=int, default=4)
@@ -92,6 +99,7 @@ Row = tuple[str, str, str, bool]
 
 def head(args: argparse.Namespace) -> list[str]:
     size = f"--kills {args.kills} --seed {args.seed}"
+    size += "".join(f" --only {verb}" for verb in args.only or [])
     title = "Killed at random moments"
     if args.part == "updates":
         size = f"--seconds {args.seconds:g} --readers {args.readers}"
@@ -210,12 +218,14 @@ def end(started: tuple[int, io.BufferedReader]) -> Any:
 
 def kills(args: argparse.Namespace) -> list[Row]:
     """Kill every verb its share of times."""
-    rng, found = random.Random(args.seed), Found()
+    rng, found = random.Random(args.seed), Found(until=time.monotonic() + args.seconds)
     town()
-    wanted = {verb: round(share * args.kills) for verb, share in SHARES.items()}
-    kill_trainings(rng, found, wanted["train"])
-    kill_index(rng, found, wanted["index"])
-    kill_updates(rng, found, wanted)
+    some = {verb: share for verb, share in SHARES.items() if verb in (args.only or SHARES)}
+    wanted = {verb: round(share * args.kills / sum(some.values())) for verb, share in some.items()}
+    kill_trainings(rng, found, wanted.get("train", 0))
+    if some.keys() - {"train"}:
+        kill_index(rng, found, wanted.get("index", 0))
+        kill_updates(rng, found, {verb: wanted.get(verb, 0) for verb in ("add", "remove")})
     told = ", ".join(f"{count} of {verb}" for verb, count in found.kills.items())
     for kind in (found.corrupt, found.lost, found.left, found.differing):
         print(*kind, sep="\n", file=sys.stderr)
@@ -258,9 +268,9 @@ def kill_trainings(rng: random.Random, found: Found, wanted: int) -> None:
     whole = cost(*train_words("whole"))
     names = _files(Path("whole"))
     say(f"an unbroken training takes {whole:.1f} s of the processor")
-    while found.kills["train"] < wanted:
+    while not found.enough("train", wanted):
         folder, killed = f"run{found.trainings}", 0
-        while killed < IN_A_ROW and found.kills["train"] < wanted:
+        while killed < IN_A_ROW and not found.enough("train", wanted):
             if not kill(rng.uniform(0, whole), *train_words(folder)):
                 found.ended += 1
                 break
@@ -285,7 +295,7 @@ def kill_index(rng: random.Random, found: Found, wanted: int) -> None:
     names, sums = _files(Path("first")), _sums(Path("first"))
     shutil.copytree("first", "run")
     other = ("index", "run", "--database", "more")
-    while found.kills["index"] < wanted:
+    while not found.enough("index", wanted):
         fresh = rng.random() < 0.5
         if fresh:
             shutil.rmtree("run")
@@ -309,7 +319,7 @@ def kill_updates(rng: random.Random, found: Found, wanted: dict[str, int]) -> No
             ("remove", ("index", "remove", "first", *added)))  # fmt: skip
     spent = {verb: cost(*words) for verb, words in both}
     names = _files(Path("first"))
-    while any(found.kills[verb] < wanted[verb] for verb, _ in both):
+    while any(not found.enough(verb, wanted[verb]) for verb, _ in both):
         for verb, words in both:
             _kill_once(rng, found, verb, spent[verb], words, _photos("first"), "first")
             left = _files(Path("first")) - names
@@ -415,6 +425,9 @@ def updates(args: argparse.Namespace) -> list[Row]:
             if broken := run(*words):
                 failed.append(broken)
             written += 1
+        changed = in_child(partial(change, rng.random(), min(until, time.monotonic() + 20)))
+        failed += [changed] if isinstance(changed, str) else []
+        written += changed if isinstance(changed, int) else 0
     met = [end(reader) for reader in readers]
     opened, asked, verified = (sum(getattr(one, name) for one in met)
                                for name in ("opened", "asked", "verified"))  # fmt: skip
@@ -430,6 +443,26 @@ def updates(args: argparse.Namespace) -> list[Row]:
         ("exceptions", f"{len(errors)}", "0", not errors),
         ("false alarms of verify", f"{len(alarms)}", "0", not alarms),
     ]  # fmt: skip
+
+
+def change(seed: float, until: float) -> int:
+    """Take photos out and put them back by the library; how many generations that made."""
+    import numpy as np
+
+    from evenplace.retrieval import open_index
+    from evenplace.retrieval.update import add_photos, remove_photos
+
+    rng, folder, written = random.Random(seed), Path("run/index"), 0
+    while time.monotonic() < until:
+        index = open_index(folder)
+        rows = np.array(rng.sample(range(len(index)), rng.randint(1, 20)))
+        photos, vectors = index.photos[rows], index.vectors(rows)
+        remove_photos(folder, photos.paths)
+        time.sleep(0.05)  # or readers would find no time to open one
+        add_photos(folder, vectors, photos, model=index.model)
+        written += 2
+        time.sleep(0.05)
+    return written
 
 
 def _table(paths: Sequence[str]) -> str:
