@@ -143,6 +143,16 @@ def test_the_ellipse_holds_95_of_100_gaussian_fixes() -> None:
     assert 0.93 < inside.mean() < 0.97
 
 
+def test_the_ellipse_is_about_the_mean_whichever_photo_is_best() -> None:
+    corners = np.array([[0.0, 0], [20, 0], [20, 6], [0, 6]])
+    for best in range(4):
+        found = fuse_position(corners, np.full(4, 0.5, np.float32), best)
+        assert (found.east, found.north) == pytest.approx((10, 3))
+        axes = np.sqrt(5.991 * np.array([10**2 + 64, 3**2 + 64]))  # variance, and the step's
+        assert (found.ellipse.major, found.ellipse.minor) == pytest.approx(tuple(axes))
+        assert found.ellipse.bearing == pytest.approx(90)
+
+
 def test_look_alikes_elsewhere_do_not_move_the_position() -> None:
     spots = np.array([[0.0, 0], [10, 0], [5000, 0]])
     found = fuse_position(spots, np.array([0.9, 0.9, 0.9], np.float32), 0)
