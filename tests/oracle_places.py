@@ -62,7 +62,7 @@ def quadtree(
         cells: dict[Id, list[int]] = defaultdict(list)
         for row in rows:
             east, north = positions[row]
-            cells[level, 0, int(east // side), int(north // side)].append(row)
+            cells[level, int(east // side), int(north // side)].append(row)
         found: dict[Id, list[int]] = {}
         for cell, inside in cells.items():
             done = len(inside) <= most or level == levels - 1

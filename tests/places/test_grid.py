@@ -228,3 +228,16 @@ def test_counting_and_sorting_number_keys_alike(rows: list[tuple[int, int]], wid
     assert span.unpack(found.keys)[found.labels].tolist() == [list(row) for row in rows]
     beyond = look_up(found.keys, np.array([span.total]), span.total)
     assert beyond.tolist() == [-1]
+
+
+def test_keys_too_far_apart_for_a_table_are_numbered_too() -> None:
+    total, far = 10**13, 10**12
+    found = tally(np.array([7, far, 3, 7, far + 1]), total)
+    assert found.keys.tolist() == [3, 7, far, far + 1]
+    assert found.counts.tolist() == [1, 2, 1, 1]
+    assert found.labels.tolist() == [1, 2, 0, 1, 3]
+    asked = np.array([far + 1, 4, total - 1, 3])
+    assert look_up(found.keys, asked, total).tolist() == [3, -1, -1, 0]
+    assert look_up(found.keys[:0], asked, total).tolist() == [-1] * 4
+    rare = tally(np.array([7, far, 3, 7, far + 1]), total, least=2)
+    assert rare.labels.tolist() == [0, -1, -1, 0, -1]
