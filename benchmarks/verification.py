@@ -1,10 +1,12 @@
-"""What a second look is worth: by features, by fit, by how many candidates are looked at; its cost.
+"""What a second look is worth: by features, pixels, points, fit and candidates; its cost.
 
     python benchmarks/verification.py --data timisoara --seed 0 --out runs/verification --most 200
 
 Trains the recommended recipe on one split by position (or takes up what is in --out), ranks its
-queries once, looks at the candidates with each kind of features and each fit, and fits the two
-weights on one half of the queries to judge the other, in turn.
+queries once, looks at the candidates in each way, and fits the two weights on one half of the
+queries to judge the other, in turn.  "Told apart" needs no weights and few queries: the share of
+right candidates that face the query's way and have more inliers than 99 % of those farther than
+60 m.
 """
 
 import argparse
@@ -16,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.evaluation.uncertainty import pair
+from evenplace.photos.nearby import turn
+from evenplace.photos.pictures import open_within
 from evenplace.photos.table import Photos
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search
 from evenplace.retrieval.candidates import Ranking
-from evenplace.retrieval.local_features import Features, build_local_features, features_of
+from evenplace.retrieval.local_features import LONGEST, Features, build_local_features
 from evenplace.retrieval.packed_features import Packing
 from evenplace.retrieval.second_look import Looked, LookWeights, fit_look
 from evenplace.retrieval.verification import verify
@@ -28,6 +32,36 @@ from evenplace.run.run import Run
 from evenplace.study.data import Split, read_splits
 
 COUNTS = (5, 20, 50)
+_AHEAD, _FAR = 45.0, 60.0  # degrees, metres
+
+
+@dataclass(frozen=True)
+class Way:
+    """How pictures are looked at."""
+
+    features: str = "xfeat"
+    fit: str = "homography"
+    pixels: int = LONGEST
+    points: int = 10_000  # at most
+    kept: bool = True  # as an index keeps them, in 16 kB
+
+    def __str__(self) -> str:
+        points = "" if self.points == Way.points else f", {self.points} points"
+        how = "16 kB" if self.kept else "all"
+        return f"{self.features} | {self.fit} | {self.pixels} | {how}{points}"
+
+
+WAYS = (
+    Way(),
+    Way(points=480),
+    Way(points=240),
+    Way(pixels=480),
+    Way(pixels=480, points=240),
+    Way(kept=False),
+    Way(fit="fundamental"),
+    Way(features="sift"),
+    Way(features="sift", kept=False),
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +72,8 @@ class Asked:
     rows: NDArray[np.int64]  # (Q, N) of the index, -1 for none
     distances: NDArray[np.float32]  # (Q, N)
     right: NDArray[np.bool_]  # (Q, N)
+    facing: NDArray[np.bool_]  # (Q, N) right, and looking the query's way
+    far: NDArray[np.bool_]  # (Q, N) shows something else
     tiers: NDArray[np.int8]  # (Q,)
 
 
@@ -59,19 +95,16 @@ def main() -> None:
     asked = _ask(engine, split, given.most)
     print(f"{given.data}, seed {given.seed}: {len(asked.photos)} queries, right within "
           f"{split.truth}; one look: {_recall(asked, asked.right)}\n")  # fmt: skip
-    print("| features | fit | kept | candidates | R@1 (head / middle / tail), R@5 | gain, points "
-          "| inliers alone | ms a photo | ms a pair |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
-    ways = [("xfeat", "homography", True), ("xfeat", "homography", False),
-            ("xfeat", "fundamental", True), ("sift", "homography", True)]  # fmt: skip
-    for name, fit, kept in ways:
-        seen = _look(engine, asked, name, fit, kept=kept)
+    print("| features | fit | pixels | kept | candidates | R@1 (head / middle / tail), R@5 | gain, "
+          "points | inliers alone | told apart, % | ms a photo | ms a pair |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for way in WAYS:
+        seen = _look(engine, asked, way)
         for count in COUNTS:
             learned, alone = (_judge(asked, seen.inliers, count, alone=a) for a in (False, True))
-            print(f"| {name} | {fit} | {'16 kB' if kept else 'all'} | {count} "
-                  f"| {_recall(asked, learned)} | {_gain(asked, learned)} "
-                  f"| {_recall(asked, alone)} | {seen.extract_ms:.0f} | {seen.match_ms:.1f} |",
-                  flush=True)  # fmt: skip
+            print(f"| {way} | {count} | {_recall(asked, learned)} | {_gain(asked, learned)} "
+                  f"| {_recall(asked, alone)} | {_told_apart(asked, seen.inliers[:, :count]):.1f} "
+                  f"| {seen.extract_ms:.0f} | {seen.match_ms:.1f} |", flush=True)  # fmt: skip
 
 
 def _arguments() -> argparse.Namespace:
@@ -101,26 +134,37 @@ def _ask(engine: Search, split: Split, most: int) -> Asked:
     photos = photos[described.rows]
     found = engine.search(described.descriptors, max(COUNTS))
     of = np.repeat(np.arange(len(photos)), found.rows.shape[1])
-    right = split.truth.right(photos, engine.index.photos, of, found.rows.ravel())
+    index, rows = engine.index.photos, np.maximum(found.rows, 0)
+    right = split.truth.right(photos, index, of, rows.ravel()).reshape(rows.shape)
+    right &= found.rows >= 0
+    metres = np.linalg.norm(index.positions[rows] - photos.positions[:, None], axis=2)
+    ahead = turn(index.heading[rows], photos.heading[:, None]) <= _AHEAD
     own = engine.index.places.locate(photos)
-    tiers = np.where(own >= 0, engine.index.places.tiers[own], -1).astype(np.int8)
-    return Asked(photos, found.rows, found.distances, right.reshape(found.rows.shape), tiers)
+    return Asked(
+        photos=photos,
+        rows=found.rows,
+        distances=found.distances,
+        right=right,
+        facing=right & ahead,
+        far=(metres > _FAR) & (found.rows >= 0),
+        tiers=np.where(own >= 0, engine.index.places.tiers[own], -1).astype(np.int8),
+    )
 
 
-def _look(engine: Search, asked: Asked, name: str, fit: str, *, kept: bool) -> Seen:
-    kind = build_local_features(name)
+def _look(engine: Search, asked: Asked, way: Way) -> Seen:
+    kind = build_local_features(way.features)
     packing, wanted = Packing(kind.dim), np.unique(asked.rows[asked.rows >= 0])
     paths = [*engine.index.paths(wanted), *asked.photos.paths]
     began = time.process_time()
-    every = [features_of(kind, path) for path in paths]
+    every = [kind.extract(open_within(path, way.pixels)).best(way.points) for path in paths]
     extract_ms = (time.process_time() - began) * 1e3 / len(paths)
-    if kept:
+    if way.kept:
         every = [packing.unpack(packing.pack(one)) for one in every]
     known: dict[int, Features] = dict(zip(wanted.tolist(), every, strict=False))
     inliers, began = np.zeros(asked.rows.shape, np.float32), time.process_time()
     for query, own in enumerate(every[len(wanted) :]):
         for at, row in enumerate(asked.rows[query].tolist()):
-            inliers[query, at] = verify(own, known[row], fit).inliers if row >= 0 else 0
+            inliers[query, at] = verify(own, known[row], way.fit).inliers if row >= 0 else 0
     spent = (time.process_time() - began) * 1e3 / max(1, int((asked.rows >= 0).sum()))
     return Seen(inliers, extract_ms, spent)
 
@@ -146,6 +190,15 @@ def _judge(
 def _looked(asked: Asked, inliers: NDArray[np.float32], query: int, count: int) -> Looked:
     there = slice(min(count, int((asked.rows[query] >= 0).sum())))
     return Looked(asked.distances[query, there], inliers[query, there], asked.right[query, there])
+
+
+def _told_apart(asked: Asked, inliers: NDArray[np.float32]) -> float:
+    """Share of right candidates with more inliers than 99 % of the wrong ones, in percent."""
+    wrong = inliers[asked.far[:, : inliers.shape[1]]]
+    right = inliers[asked.facing[:, : inliers.shape[1]]]
+    if not len(wrong) or not len(right):
+        return np.nan
+    return 100 * float(np.mean(right > np.percentile(wrong, 99)))
 
 
 def _recall(asked: Asked, right: NDArray[np.bool_]) -> str:
