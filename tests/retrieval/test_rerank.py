@@ -91,13 +91,14 @@ def test_place_rules_keep_places_together_and_photos_in_order_of_likeness(
             assert (np.diff(cosines) <= 0).all(), rule
 
 
-def test_cfd_with_one_photo_a_place_ranks_photos_like_places() -> None:
+@pytest.mark.parametrize("phase", ["wrapped", "weighted"])
+def test_cfd_with_one_photo_a_place_ranks_photos_like_places(phase: str) -> None:
     database = Database(unit(6, 8, 0), np.arange(7), np.zeros(6, np.float32))
     query = unit(1, 8, 3)[0]
     pool = Pool(np.arange(6), np.arange(6), database.descriptors @ query,
                 np.zeros(6, np.float32), query)  # fmt: skip
     by_place, by_photo = (
-        CFD(frequencies="matched", count=256, unit=unit_).fit(database).rank(pool)
+        CFD(frequencies="matched", count=256, phase=phase, unit=unit_).fit(database).rank(pool)
         for unit_ in ("place", "photo")
     )
     np.testing.assert_array_equal(by_place.order, by_photo.order)
