@@ -41,7 +41,7 @@ FAMILIES = {
     "partial mining": [*TRIPLETS, *MINING, "pool=20"],
     "generations": [
         *TRIPLETS, *MINING, "loss.name=sare", "sampler=generations", "generations=2",
-        "mining.positives=2",
+        "mining.positives=2", "epochs=10",
     ],
 }  # fmt: skip
 
