@@ -10,6 +10,15 @@ from evenplace.city.canvas import smooth_noise
 from evenplace.city.lots import Building
 
 Tone = tuple[float, float, float]
+CLEAR: tuple[Tone, Tone] = ((0.33, 0.53, 0.82), (0.74, 0.84, 0.93))
+PALE: tuple[Tone, Tone] = ((0.52, 0.66, 0.84), (0.86, 0.89, 0.91))
+GREY: tuple[Tone, Tone] = ((0.66, 0.69, 0.73), (0.82, 0.83, 0.84))
+DUSK: tuple[Tone, Tone] = ((0.24, 0.30, 0.50), (0.93, 0.66, 0.50))
+NIGHT: tuple[Tone, Tone] = ((0.03, 0.045, 0.10), (0.13, 0.12, 0.16))
+Float = NDArray[np.float32]
+AROUND = 1080  # columns of the panorama: a third of a degree each
+ABOVE = 320  # rows of the panorama
+TOP = 1.9  # tangent of the highest elevation in it
 
 
 @dataclass(frozen=True)
@@ -37,13 +46,6 @@ class Day:
         """Unit vector (east, north) towards the sun."""
         turn = np.radians(self.sun_azimuth)
         return float(np.sin(turn)), float(np.cos(turn))
-
-
-CLEAR: tuple[Tone, Tone] = ((0.33, 0.53, 0.82), (0.74, 0.84, 0.93))
-PALE: tuple[Tone, Tone] = ((0.52, 0.66, 0.84), (0.86, 0.89, 0.91))
-GREY: tuple[Tone, Tone] = ((0.66, 0.69, 0.73), (0.82, 0.83, 0.84))
-DUSK: tuple[Tone, Tone] = ((0.24, 0.30, 0.50), (0.93, 0.66, 0.50))
-NIGHT: tuple[Tone, Tone] = ((0.03, 0.045, 0.10), (0.13, 0.12, 0.16))
 
 
 def survey_days() -> tuple[Day, ...]:
@@ -115,13 +117,6 @@ def _night(number: int, date: str) -> Day:
         ambient=(0.24, 0.25, 0.31), zenith=zenith, skyline=skyline, clouds=0.3,
         haze=300, lit_windows=0.34, lamps=0.55,
     )  # fmt: skip
-
-
-Float = NDArray[np.float32]
-
-AROUND = 1080  # columns of the panorama: a third of a degree each
-ABOVE = 320  # rows of the panorama
-TOP = 1.9  # tangent of the highest elevation in it
 
 
 def draw_sky(day: Day, seed: int) -> Float:

@@ -32,6 +32,8 @@ Keys = NDArray[np.int32]
 Texels = NDArray[np.uint32]
 
 SMOOTHING = 1.4  # drawn this much larger, then shrunk
+TILE = 256
+NOISE = {"day": 1.4, "dusk": 2.5, "night": 4.0}  # standard deviation in steps of 255
 
 
 class Renderer:
@@ -115,10 +117,6 @@ def _things(frame: Texels, keys: Keys, layers: Layers, view: View, things: Thing
     colours[at[solid]] = paint[solid].view(np.uint32)[:, 0]
     dark = colours[at[~solid]].view(np.uint8).reshape(-1, 4) * np.float32(0.62)
     colours[at[~solid]] = pack(dark)
-
-
-TILE = 256
-NOISE = {"day": 1.4, "dusk": 2.5, "night": 4.0}  # standard deviation in steps of 255
 
 
 def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> Image.Image:

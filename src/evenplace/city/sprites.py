@@ -25,6 +25,13 @@ PAINTS: list[Colour] = [
 ]  # fmt: skip
 GLASS, TYRE, HUB = (44, 50, 58), (26, 26, 28), (150, 152, 156)
 HEAD, TAIL, PLATE, SNOW = (226, 226, 214), (150, 26, 24), (224, 222, 206), (236, 238, 242)
+VARIETIES = 6
+LEAVES: dict[str, list[Colour]] = {
+    "spring": [(122, 150, 76), (136, 158, 84), (150, 160, 100)],
+    "summer": [(84, 116, 58), (96, 124, 62), (74, 106, 60)],
+    "autumn": [(186, 128, 52), (170, 96, 46), (150, 136, 66)],
+    "winter": [(0, 0, 0)],
+}
 
 
 class Surface(Protocol):
@@ -185,13 +192,6 @@ def _area(corners: list[list[float]]) -> float:
 
 
 WIDE, HIGH = 220, 280
-VARIETIES = 6
-LEAVES: dict[str, list[Colour]] = {
-    "spring": [(122, 150, 76), (136, 158, 84), (150, 160, 100)],
-    "summer": [(84, 116, 58), (96, 124, 62), (74, 106, 60)],
-    "autumn": [(186, 128, 52), (170, 96, 46), (150, 136, 66)],
-    "winter": [(0, 0, 0)],
-}
 
 
 def tree_sprites(

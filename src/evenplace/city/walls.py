@@ -22,6 +22,8 @@ Int = NDArray[np.int64]
 
 REACH = 160.0  # metres; farther walls are lost in haze
 LAYERS = 5
+Keys = NDArray[np.int32]
+Texels = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,6 @@ class View:
         texels = texels / np.sqrt(np.clip(slant, 0.08, 1))
         return np.clip(np.round(np.log2(np.maximum(texels, 1e-3))), 0, LEVELS - 1).astype(np.int64)
 
-
-Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
 
 SKY, GROUND = -1, -2
 

@@ -19,6 +19,9 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 from evenplace.errors import SettingError
 from evenplace.photos.pictures import Size, height_width
 
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
 
 class FoldedStages:
     """A copy of frozen stages with each batch norm folded into the convolution before it.
@@ -95,10 +98,6 @@ class Features:
                 "network has none; use a dinov2 backbone"
             )
         return self.tokens[:, 0]
-
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)

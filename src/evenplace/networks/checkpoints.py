@@ -25,6 +25,7 @@ from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.files import because, whole_file
 
 ABOUT = "evenplace"  # one entry of the header, so that the same tensors give the same bytes
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,6 @@ def _number(text: str) -> int:
 
 def _first_line(cause: Exception) -> str:
     return (str(cause) or type(cause).__name__).splitlines()[0]
-
-
-VERSION = 1
 
 
 @dataclass(frozen=True)

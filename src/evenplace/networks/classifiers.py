@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError, unknown_name
 
+COMBINE = ("product", "sum")
+
 
 class GroupClassifiers(nn.Module):
     """A prototype for each place, kept group by group, because each group is its own softmax.
@@ -57,9 +59,6 @@ class GroupClassifiers(nn.Module):
         for rows, own in zip(self.members, self.prototypes, strict=True):
             mine = prototypes[rows].to(own.device)
             own.copy_(mine if raw else F.normalize(mine, dim=1))
-
-
-COMBINE = ("product", "sum")
 
 
 def combine_levels(logits: Sequence[Tensor], parents: Tensor, combine: str) -> Tensor:

@@ -13,6 +13,7 @@ from evenplace.networks.backbone import BackboneSpec
 
 _SIGNATURE = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _declared: list[torch.library.Library] = []  # a library's operators live as long as it does
+_VGG16_STAGE_STARTS = (0, 5, 10, 17, 24, 29)  # after each max-pool; 29 leaves out the last ReLU
 
 
 def import_timm() -> ModuleType:
@@ -36,9 +37,6 @@ def _declare_missing_operators() -> None:
     for operator in ("nms", "qnms"):
         library.define(operator + _SIGNATURE)  # type: ignore[no-untyped-call]
     _declared.append(library)
-
-
-_VGG16_STAGE_STARTS = (0, 5, 10, 17, 24, 29)  # after each max-pool; 29 leaves out the last ReLU
 
 
 def timm_network(spec: BackboneSpec) -> Any:

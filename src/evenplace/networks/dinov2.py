@@ -24,6 +24,7 @@ from evenplace.networks.backbone import Backbone, BackboneSpec, Features
 FACETS = ("token", "query", "key", "value")
 _TRAINED_GRID = 37  # 518 pixels in patches of 14
 Grid = tuple[int, int]
+_SCALE = 0.2
 
 
 class Transformer(Backbone):
@@ -214,9 +215,6 @@ def _unpack(maps: Tensor, extra: int) -> tuple[Tensor, Grid]:
     grid = (rows - -(-extra // width), width)
     tokens = maps.permute(0, 2, 3, 1).flatten(1, 2)
     return tokens[:, : grid[0] * grid[1] + extra], grid
-
-
-_SCALE = 0.2
 
 
 class ConvolutionAdapter(nn.Module):

@@ -19,6 +19,8 @@ from evenplace.places.tiers import TIERS
 
 Ints = NDArray[np.int64]
 HEADINGS = 12  # bins of 30°
+Floats = NDArray[np.float64]
+MOST = 64  # photos of a place that are compared; the 2,016 pairs fix the mean to a percent
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,6 @@ def _distinct_of(labels: Ints, kinds: Ints, count: int) -> Ints:
     seen = np.zeros((count, int(kinds.max(initial=0)) + 1), bool)
     seen[labels, kinds] = True
     return np.asarray(seen.sum(axis=1), np.int64)
-
-
-Floats = NDArray[np.float64]
-MOST = 64  # photos of a place that are compared; the 2,016 pairs fix the mean to a percent
 
 
 @dataclass(frozen=True)

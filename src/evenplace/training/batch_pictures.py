@@ -26,6 +26,8 @@ from evenplace.training.cache import TrunkCache
 from evenplace.training.distributed import Ranks, gather_mask
 
 REGIONS = 9
+Ints = NDArray[np.int64]
+_CHUNK = 64
 
 
 def describe_regions(network: PlaceNetwork, maps: Tensor) -> Tensor:
@@ -44,10 +46,6 @@ def cut_regions(maps: Tensor) -> list[Tensor]:
     cuts = [(every, every), (top, every), (bottom, every), (every, left), (every, right)]
     cuts += [(row, column) for row in (top, bottom) for column in (left, right)]
     return [maps[:, :, row, column] for row, column in cuts]
-
-
-Ints = NDArray[np.int64]
-_CHUNK = 64
 
 
 class PhotoSource:

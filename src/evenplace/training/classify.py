@@ -21,6 +21,8 @@ from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
 
+Ints = NDArray[np.int64]
+
 
 class SoftmaxHeads:
     """The prototypes of each group; with several ranks, each holds and trains its part of them.
@@ -69,9 +71,6 @@ class SoftmaxHeads:
             return
         for whole, part in zip(self.classifiers.prototypes, self.prototypes, strict=True):
             whole.copy_(self.ranks.gather(part.detach()))
-
-
-Ints = NDArray[np.int64]
 
 
 def attach_groups(scene: Scene) -> GroupClassifiers:

@@ -22,6 +22,9 @@ from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import set_place_means
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+_TRIES = 20
+_SHARPNESS = 4  # at 1 and hundreds of places, those alike would hardly ever be drawn
 
 
 class PairObjective(Objective):
@@ -137,10 +140,6 @@ class CliqueObjective(PairObjective):
                 kept.unlink(missing_ok=True)
 
 
-Floats = NDArray[np.float32]
-_TRIES = 20
-
-
 def place_centres(descriptors: Floats, labels: Ints) -> Floats:
     """One unit vector a place that has photos, in the order of the places.  -> (C', D)."""
     _, which = np.unique(labels, return_inverse=True)
@@ -194,9 +193,6 @@ def similar_places(centres: Floats, seed: int, alike: int, dice: np.random.Gener
     odds[seed] = 0
     count = min(alike, int(np.count_nonzero(odds)))
     return dice.choice(len(centres), size=count, replace=False, p=odds / odds.sum())
-
-
-_SHARPNESS = 4  # at 1 and hundreds of places, those alike would hardly ever be drawn
 
 
 def cut_cliques(

@@ -17,6 +17,16 @@ from evenplace.photos.pictures import Size
 
 _MANY = 10**9
 _WORDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text"}
+EVENING = ("photo", "place", "sqrt")  # how often a place is met
+MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
+SAMPLERS = EVENING + MINED
+TRIPLET_LOSSES = ("triplet", "sare")
+RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection", "given")
+SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
+OPTIMISERS = ("adamw", "adam", "sgd")
+PROTOTYPES = ("cosine", "raw")
+FAVOURED = ("queries", "places")
+PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
 
 def check_settings(table: str, kind: type[Any], values: Mapping[str, Any]) -> None:
@@ -62,18 +72,6 @@ def _words(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return "a list, each " + _words(get_args(hint)[0])
     return _WORDS[hint]
-
-
-EVENING = ("photo", "place", "sqrt")  # how often a place is met
-MINED = ("cliques", "triplets", "generations")  # batches that descriptors choose
-SAMPLERS = EVENING + MINED
-TRIPLET_LOSSES = ("triplet", "sare")
-RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection", "given")
-SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
-OPTIMISERS = ("adamw", "adam", "sgd")
-PROTOTYPES = ("cosine", "raw")
-FAVOURED = ("queries", "places")
-PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
