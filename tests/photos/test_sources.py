@@ -13,7 +13,7 @@ from PIL import Image
 
 from evenplace.errors import PhotoError
 from evenplace.photos import read_photos
-from evenplace.photos.gather import credit_of
+from evenplace.photos.gather import credits_of
 from evenplace.photos.layouts.track import read_track
 from tests.documents.typist import in_this_process
 
@@ -78,12 +78,12 @@ def test_exports_of_mapillary_and_panoramax_keep_whose_they_are(tmp_path: Path) 
            "creator": {"username": "joe"}}  # fmt: skip
     (tmp_path / "m.json").write_text(json.dumps({"data": [row]}))
     photos = read_photos(tmp_path / "m.json")
-    assert credit_of(photos, 0) == "joe, CC-BY-SA-4.0"
+    assert credits_of(photos, [0]) == ["joe, CC-BY-SA-4.0"]
     assert float(photos.heading[0]) == 1.0
     made = {"type": "FeatureCollection", "features": [item("77"), item("gone")]}
     (tmp_path / "p.geojson").write_text(json.dumps(made))
     photos = read_photos(tmp_path / "p.geojson")
-    assert credit_of(photos, 0) == "Jane, CC-BY-SA-4.0"
+    assert credits_of(photos, [0]) == ["Jane, CC-BY-SA-4.0"]
     assert (float(photos.heading[0]), len(photos.skipped)) == (90.0, 1)
     assert photos.column("source")[0] == "https://p.example/77"
 
@@ -227,7 +227,7 @@ def test_panoramax_is_fetched_page_by_page_once(
     assert all(headers["User-Agent"].startswith("EvenPlace/") for _, headers in Stub.asked)
     photos = read_photos("got")
     assert len(photos) == 3
-    assert credit_of(photos, 2) == "Jane, CC-BY-SA-4.0"
+    assert credits_of(photos, [2]) == ["Jane, CC-BY-SA-4.0"]
     assert float(photos.heading[0]) == 90.0
     assert str(photos.time[0]) == "2024-05-01T10:00:00"
 
@@ -241,7 +241,7 @@ def test_mapillary_is_asked_cell_by_cell_with_the_token_in_no_address(
     assert "3 photos in got" in typed(f"{line} --token-file token")
     assert not any("secret" in path for path, _ in Stub.asked)
     assert not any("Authorization" in told for path, told in Stub.asked if path.startswith("/pic"))
-    assert credit_of(read_photos("got"), 0) == "joe, CC-BY-SA-4.0"
+    assert credits_of(read_photos("got"), [0]) == ["joe, CC-BY-SA-4.0"]
     Path("token").write_text("wrong")
     assert "check the token" in typed(f"{line} --token-file token", code=2)
     assert "holds no token" in typed(f"{line} --token-file none", code=2)

@@ -137,8 +137,8 @@ def _name(columns: Mapping[str, Any], row: int) -> str:
     return str(columns["path"][row]) if "path" in columns else f"row {row}"
 
 
-def credit_of(photos: Photos, row: int) -> str:
-    """Whose photo it is and under which licence, as in "Jane, CC-BY-SA-4.0"; or nothing."""
-    kept = photos.table.column_names
-    told = (photos.table.column(one)[row].as_py() for one in ("producer", "licence") if one in kept)
-    return ", ".join(str(one) for one in told if one)
+def credits_of(photos: Photos, rows: Sequence[int]) -> list[str]:
+    """Whose photos they are and under which licence, as in "Jane, CC-BY-SA-4.0"; or nothing."""
+    kept = [name for name in ("producer", "licence") if name in photos.table.column_names]
+    told = photos.table.select(kept).take(pa.array(rows, pa.int64())).to_pylist() if kept else []
+    return [", ".join(str(one) for one in row.values() if one) for row in told] or [""] * len(rows)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenplace.photos.gather import credit_of
+from evenplace.photos.gather import credits_of
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.hits import Answer
@@ -40,18 +40,35 @@ def answers_json(index: Index, answers: Sequence[Answer], name: str) -> list[dic
     """
     where: list[tuple[float, float]] = []
     zones: list[int] = []
+    zone = index.photos.zone
     for found in answers:
         rows = [hit.row for hit in found.hits]
         where += [(found.position.east, found.position.north)] if rows else []
         where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
-        zones += index.photos.zone[rows[:1] + rows].tolist()  # a position is around its first hit
+        zones += zone[rows[:1] + rows].tolist()  # a position is around its first hit
         zones += index.places.zones[[guess.place for guess in found.places]].tolist()
     spots = zip(spots_json(where, zones), zones, strict=True)
-    return [_answer(index, found, name, spots) for found in answers]
+    known = _known_of(index, {hit.row for found in answers for hit in found.hits})
+    return [_answer(index, found, name, spots, known) for found in answers]
+
+
+def _known_of(index: Index, rows: set[int]) -> dict[int, dict[str, Any]]:
+    """Which way photos of the database look and whose they are, each looked up once."""
+    heading, order = index.photos.heading, sorted(rows)
+    return {
+        row: {"heading": round(ahead, 1) if np.isfinite(ahead) else None, "credit": credit}
+        for row, ahead, credit in zip(
+            order, heading[order].tolist(), credits_of(index.photos, order), strict=True
+        )
+    }
 
 
 def _answer(
-    index: Index, found: Answer, name: str, spots: Iterator[tuple[dict[str, Any], int]]
+    index: Index,
+    found: Answer,
+    name: str,
+    spots: Iterator[tuple[dict[str, Any], int]],
+    known: dict[int, dict[str, Any]],
 ) -> dict[str, Any]:
     return {
         "kind": "answer",
@@ -71,8 +88,7 @@ def _answer(
                 "distance": round(float(hit.distance), 5),
                 "place": hit.place,
                 "tier": tier_name(index, hit.place),
-                "heading": _heading(index, hit.row),
-                "credit": credit_of(index.photos, hit.row),
+                **known[hit.row],
                 "inliers": hit.inliers,
             }
             | ({} if hit.pairs is None else {"pairs": hit.pairs.round(4).tolist()})
@@ -146,8 +162,3 @@ def _position(found: Answer, spot: dict[str, Any], zone: int) -> dict[str, Any]:
         "bearing": round(shape.bearing, 1),
     }
     return spot | {"zone": zone, "ellipse": ellipse}
-
-
-def _heading(index: Index, row: int) -> float | None:
-    heading = float(index.photos.heading[row])
-    return round(heading, 1) if np.isfinite(heading) else None
