@@ -33,6 +33,9 @@ class Typist:
     def __init__(self, command: Path, folder: Path) -> None:
         self.command, self.folder = command.resolve(), folder
 
+    def short(self, path: str) -> Path:
+        return Path(path).relative_to(self.folder)
+
     def type(self, words: str, code: int = 0) -> None:
         began = time.perf_counter()
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -113,7 +116,7 @@ def table(typist: Typist, database: Photos, queries: Photos) -> None:
     typist.type("photos check survey --column latitude=gps_latt", code=2)
     typist.type("train survey --run runs/survey --set verify=0")
     typist.type("index runs/survey --database survey")
-    typist.type(f"locate runs/survey {queries.paths[0]}")
+    typist.type(f"locate runs/survey {typist.short(queries.paths[0])}")
 
 
 def sfxl(typist: Typist, database: Photos, queries: Photos) -> None:
@@ -137,7 +140,7 @@ def takeout(typist: Typist, database: Photos, queries: Photos) -> None:
     typist.type("photos check Takeout")
     typist.type("train Takeout --run runs/takeout --set verify=0")
     typist.type("index runs/takeout --database Takeout")
-    typist.type(f"locate runs/takeout {queries.paths[1]}")
+    typist.type(f"locate runs/takeout {typist.short(queries.paths[1])}")
 
 
 def descriptors(typist: Typist, database: Photos, queries: Photos) -> None:
