@@ -6,6 +6,7 @@
     spectra    the same with spectra of all places for CFD
     open       seconds and memory of a process that opens it and answers
     query      one query by every rule, 64 at once, what the shortlist loses
+    cfd        the cost of CFD over L2, on 200,000 photos
     flat       against faiss IndexFlatL2 on the same vectors in the same run
     growth     100,000 and --growth photos at the same density
     updates    16 threads ask while a writer changes the index
@@ -53,6 +54,7 @@ def main() -> int:
             "spectra": lambda: parts.spectra(city),
             "open": lambda: parts.opening(city),
             "query": lambda: parts.query(city),
+            "cfd": lambda: parts.cfd(parts.City(200_000, wanted.dim, folder)),
             "flat": lambda: parts.flat(city),
             "growth": lambda: parts.growth(small, large),
             "updates": lambda: updates(folder),
