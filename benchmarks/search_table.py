@@ -20,6 +20,8 @@ PAGE = Path(__file__).parent / "results" / "search.md"
 _HEAD = """# Search
 
 Every section says how it was measured; `python -m benchmarks.search --only PART` renews one.
+"First version" is what the rooms `index` and `search` were measured at on this machine; sections of
+2026-11-16 are theirs, and were not measured since.
 """
 
 Cell = tuple[str, str, str, bool | None]  # figure, measured, asked, whether it holds
