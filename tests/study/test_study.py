@@ -25,7 +25,7 @@ from evenplace.study import (
     tables,
     write_findings,
 )
-from evenplace.study.paper_page import ITEMS, ORDER, markdown_html, paper_studies, write_paper
+from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
 from evenplace.study.tables import TABLES, abstention_table, read_bytes, recall_by_area
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
@@ -332,6 +332,18 @@ def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path
     for kind in ("svg", "png", "csv"):
         assert len(list((tmp_path / "figures").glob(f"*.{kind}"))) == drawn
     assert markdown_html("a <b>\n\n| x | y |\n|---|---|\n| 1 | <i> |").count("&lt;") == 2
+
+
+@pytest.mark.parametrize(("sets", "shown"), [((), True), (("paper, MSLS",), False)])
+def test_a_table_stands_beside_the_paper_s_numbers_of_its_own_sets(
+    found: Findings, tmp_path: Path, sets: tuple[str, ...], shown: bool
+) -> None:
+    item = Item("Table 9", "Any", found.study.name, ("beside",), sets=sets)
+    text = write_paper([found], tmp_path, "evenplace", items=(item,)).read_text("utf-8")
+    assert ("<td>75.8</td>" in text) is shown
+    part = found.of("L2").parts
+    for rank in (1, 5, 10):
+        assert f"<td>{spread([one.recall[rank] for one in part])}</td>" in text
 
 
 def test_findings_of_some_systems_are_compared_among_themselves(found: Findings) -> None:

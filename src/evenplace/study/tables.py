@@ -50,6 +50,21 @@ def recall_table(found: Findings) -> str:
     return f"{counts(found)}{several}\n\n{markdown(columns, rows)}"
 
 
+def beside_table(found: Findings) -> str:
+    """R@1, R@5 and R@10 in the layout of the paper's tables, its own numbers beside ours."""
+    beside = [one for one in _paper_columns(found) if "tail" not in one]
+    lone = paper.LR1 in beside
+    columns = [f"R@{rank}" for rank in RANKS] + [f"LR@{rank}" for rank in RANKS if lone]
+    rows = []
+    for one in found.outcomes:
+        ours = [[part.recall[rank] for part in one.parts] for rank in RANKS]
+        ours += [[part.classifier.recall[rank] for part in one.parts] for rank in RANKS if lone]
+        theirs = [one.system.paper.get(column, "") for column in beside]
+        rows.append([one.system.name, *map(spread, ours), *theirs])
+    several = " The paper's are R@1 / R@5 / R@10." if beside else ""
+    return f"{counts(found)}{several}\n\n{markdown(['system', *columns, *beside], rows)}"
+
+
 def tier_table(found: Findings) -> str:
     """R@1, R@5 and R@10 of every tier (the paper's Figure 4 and Table 4)."""
     beside = [one for one in _paper_columns(found) if "tail" in one]
@@ -252,6 +267,7 @@ def _near_misses(one: Outcome) -> str:
 
 TABLES: dict[str, Table] = {
     "recall": recall_table,
+    "beside": beside_table,
     "tiers": tier_table,
     "gains": gain_table,
     "gains-5": partial(gain_table, rank=5),

@@ -12,6 +12,7 @@ from evenplace.study.tables import TABLES
 
 TITLES = {
     "recall": "Recall",
+    "beside": "Recall",
     "tiers": "By tier",
     "gains": "Differences",
     "gains-5": "Differences among the first five",
