@@ -60,7 +60,9 @@ def thumbnails(paper: Path = PAPER, out: Path = PICTURES / "paper") -> Path:
     with opened(paper) as page:
         for section in page.query_selector_all("main section"):
             number = section.query_selector("h2").text_content().partition(":")[0]
-            shown = section.query_selector("figure > svg, .gallery figure:not([hidden]), .scroll")
+            kinds = ("figure > svg", ".gallery figure:not([hidden])", ".scroll")
+            found = [section.query_selector(kind) for kind in kinds]
+            shown = next(one for one in found if one is not None)
             name = re.sub(r"[^a-z0-9]+", "-", number.lower())
             _shrink(shown.screenshot()).save(out / f"{name}.png", optimize=True)
     return out

@@ -46,8 +46,9 @@ def recall_table(found: Findings) -> str:
             spread([part.position.median for part in parts]),
             *(one.system.paper.get(column, "") for column in beside),
         ])  # fmt: skip
-    several = " The paper's are R@1 / R@5 / R@10." if beside else ""
-    return f"{counts(found)}{several}\n\n{markdown(columns, rows)}"
+    told = " “Findable” counts only queries with a match."
+    told += " The paper's are R@1 / R@5 / R@10." if beside else ""
+    return f"{counts(found)}{told}\n\n{markdown(columns, rows)}"
 
 
 def beside_table(found: Findings) -> str:
@@ -305,8 +306,8 @@ def counts(found: Findings) -> str:
         whose = f" Systems that cut the map otherwise have other tiers; these are of {joint.name}."
     return (
         f"{joint.overall.queries} queries over {len(one.parts)} seed(s) ({per_tier}, "
-        f"{joint.untiered} at no known place).{whose} {joint.cost.answerable} have a match, and "
-        f"“findable” counts only these. Right within {joint.truth}. Mean ± standard deviation "
+        f"{joint.untiered} at no known place).{whose} {joint.cost.answerable} have a match. "
+        f"Right within {joint.truth}. Mean ± standard deviation "
         "over seeds."
     )
 
