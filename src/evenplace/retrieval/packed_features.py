@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
-from evenplace.errors import PhotoError
+from evenplace.errors import IndexFileError, PhotoError
+from evenplace.retrieval.arrays import Column
+from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
 
 Bytes = NDArray[np.uint8]
@@ -106,3 +108,14 @@ def pack_photos(
             yield np.stack(list(pool.map(row, paths[first : first + _BLOCK])))
             if progress:
                 progress(min(first + _BLOCK, len(paths)), len(paths))
+
+
+def kept_points(index: Index, kind: LocalFeatures) -> Column | None:
+    """The rows that an index keeps of a kind, None where it keeps none.  (N, W)."""
+    kept, width = index.columns.get(kind.name), Packing(kind.dim).width
+    if kept is not None and kept.shape[1] != width:
+        raise IndexFileError(
+            f"{index.folder} keeps {kind.name} points in {kept.shape[1]} bytes a photo, this "
+            f"version reads {width}; index the photos again"
+        )
+    return kept

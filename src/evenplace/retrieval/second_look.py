@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from evenplace.errors import IndexFileError, PhotoError, SettingError
+from evenplace.errors import PhotoError, SettingError
 from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (
@@ -29,7 +29,7 @@ from evenplace.retrieval.local_features import (
     build_local_features,
     features_of,
 )
-from evenplace.retrieval.packed_features import Packing
+from evenplace.retrieval.packed_features import Packing, kept_points
 from evenplace.retrieval.verification import Match, verify, worth
 
 if TYPE_CHECKING:
@@ -99,12 +99,7 @@ class SecondLook:
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
         self.packing = Packing(self.kind.dim)
-        self._kept = index.columns.get(self.kind.name)
-        if self._kept is not None and self._kept.shape[1] != self.packing.width:
-            raise IndexFileError(
-                f"{index.folder} keeps {self.kind.name} points in {self._kept.shape[1]} bytes a "
-                f"photo, this version reads {self.packing.width}; index the photos again"
-            )
+        self._kept = kept_points(index, self.kind)
         self._held: OrderedDict[int, Features | None] = OrderedDict()
         self._lock = Lock()
 

@@ -21,7 +21,7 @@ from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_described, index_descriptors, photos_of
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
-from evenplace.retrieval.packed_features import KnownRows, pack_photos
+from evenplace.retrieval.packed_features import KnownRows, kept_points, pack_photos
 from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.update import add_photos, half_done, replace_photos
 from evenplace.run.checksums import sealing
@@ -221,6 +221,7 @@ def _same_points(index: Index, photos: Photos) -> dict[str, NDArray[np.uint8]]:
     """Local features of photos to add, of the kinds that the index keeps."""
     kinds = [build_local_features(name) for name in index.columns if name in LOCAL_FEATURES]
     return {
-        kind.name: np.concatenate([index.columns[kind.name][:0], *pack_photos(kind, photos.paths)])
+        kind.name: np.concatenate([kept[:0], *pack_photos(kind, photos.paths)])
         for kind in kinds
+        if (kept := kept_points(index, kind)) is not None
     }
