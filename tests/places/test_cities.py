@@ -59,6 +59,15 @@ def test_cities_together_are_the_cities_alone(rule: Rule, tmp_path: Path) -> Non
     np.testing.assert_array_equal(again.locate(photos), places.labels)
 
 
+def test_one_city_in_two_zones_is_cut_zone_by_zone() -> None:
+    photos = join_photos([town(0, 31, city=["here"] * 150), town(0, 32, city=["here"] * 150)])
+    places = Grid(cell=20).partition(photos)
+    assert places.cities == ["here"]
+    assert [one.zone for one in places.maps] == [31, 32]
+    np.testing.assert_array_equal(places.zones[places.labels], photos.zone)
+    np.testing.assert_array_equal(places.labels[150:], places.labels[:150] + len(places) // 2)
+
+
 def test_an_order_of_photos_decides_nothing() -> None:
     photos = join_photos([town(0, 31), town(0, 32)])
     mixed = np.random.default_rng(3).permutation(len(photos))

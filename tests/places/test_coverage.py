@@ -10,6 +10,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.places.coverage import cover, find_needs, measure_diversity
 from evenplace.places.tiers import gini, imbalance_ratio
+from evenplace.places.wanted import Curve, HeldOut, _openness
 from tests import oracle_places as oracle
 
 
@@ -60,6 +61,20 @@ def test_diversity_is_the_mean_and_spread_of_all_pairs() -> None:
     np.testing.assert_allclose(found.spread, [np.std(pairs), np.nan])
 
 
+def test_two_photos_are_enough_to_disagree() -> None:
+    places = Grid(cell=20).partition(photos()[np.array([0, 1, 3])])
+    found = measure_diversity(np.array([[1.0, 0.0], [3.0, 4.0], [1.0, 0.0]]), places)
+    np.testing.assert_allclose(found.mean, [0.6, np.nan])
+    np.testing.assert_allclose(found.spread, [0.0, np.nan])
+
+
 def test_descriptors_of_other_photos_are_refused() -> None:
     with pytest.raises(PhotoError, match=r"shape \(3, 2\) and there are 4"):
         measure_diversity(np.zeros((3, 2)), Grid().partition(photos()))
+
+
+def test_a_place_that_fails_more_than_its_photos_say_is_more_open() -> None:
+    many = np.full(4, 1e9)  # photos, so that the curve is at its height
+    held = HeldOut(np.array([0, 0, 0, 1]), many, np.array([False, False, True, True]))
+    found = _openness(Curve(height=0.5), held, 3)
+    np.testing.assert_allclose(found, [(2 + 2) / (1.5 + 2), 2 / (0.5 + 2), 1.0])
