@@ -42,7 +42,7 @@ COUNT = 20
 _FIRST = 5  # candidates before it is asked whether they settle it
 _HELD = 1024  # photos whose features are held in memory where the index keeps none
 _LOST, _ENOUGH = 0.005, 20  # settled: of at least so many that stop, so few lose a right answer
-_LEAST, _MOST = 15, 200  # inliers that may settle it
+_LEAST, _MOST = 30, 200  # inliers that may settle it: of one pass 15 did, and cost another day
 
 
 @dataclass(frozen=True)
