@@ -86,7 +86,6 @@ def map_figure(places: Places) -> Figure:
     grid = figure.add_gridspec(2, 4)
     whole = figure.add_subplot(grid[:, :2])
     _draw(whole, corners, tiers, frame=False)
-    whole.autoscale_view()
     whole.set_title(places.maps[home].city, fontsize=9)
     for number, (middle, kind) in enumerate(zip(windows, _ZOOMS, strict=False)):
         corner, letter = middle - side / 2, "abcd"[number]
@@ -105,6 +104,7 @@ def map_figure(places: Places) -> Figure:
                 centres[inside].tolist(), counts[inside].tolist(), strict=True
             ):
                 zoom.text(x, y, str(count), color="white", fontsize=7, ha="center", va="center")
+    whole.autoscale_view()  # windows at the edge reach beyond the places
     keys = [Patch(color=colour, label=tier) for tier, colour in TIER_COLOURS.items()]
     figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=9)
     return figure

@@ -249,4 +249,5 @@ def write_figures(found: Findings, folder: Path) -> list[tuple[str, str]]:
 
 def caption(found: Findings, name: str) -> str:
     """What a figure shows, and how many queries it rests on."""
-    return f"{CAPTIONS[name]} {found.outcomes[0].joint.overall.queries} queries."
+    asked = f" {found.outcomes[0].joint.overall.queries} queries."
+    return CAPTIONS[name] + ("" if name in ("map", "distribution") else asked)

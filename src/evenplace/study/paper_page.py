@@ -108,7 +108,7 @@ ITEMS = (
     Item("Supplement B, third figure", "The cosine margin", "margin", ("beside", "gains"),
          ("ranks",), differs="Drawn without numbers in the paper's text."),
     Item("Supplement B, fourth figure", "CFD in the tail", "distance", ("tiers",),
-         systems=("L2", "CFD"), differs=f"{SMALL}; the paper's are R@1 of DAPR-M with DINOv2."),
+         ("tiers",), ("L2", "CFD"), f"{SMALL}; the paper's are R@1 of DAPR-M with DINOv2."),
     Item("Supplement C, t-SNE", "Tail places before and after", "modules",
          systems=("CE + L2", "LB + CFD"), extra=t_sne,
          differs="The paper chooses ten tail classes of its training photos."),
