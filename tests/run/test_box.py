@@ -143,6 +143,7 @@ def test_a_box_looks_twice_as_its_run_does(
     assert [hit["inliers"] for hit in found["hits"]] == [hit.inliers for hit in answer.hits]
 
 
+@pytest.mark.usefixtures("box")  # which exports the network
 def test_evaluate_and_index_export_where_as_many_photos_come(
     run: Run, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +158,7 @@ def test_evaluate_and_index_export_where_as_many_photos_come(
     assert kept.exists()
 
 
+@pytest.mark.usefixtures("box")  # which exports the network
 def test_only_the_first_process_exports(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evenplace.cli.console import bars, print_skipped, say, stoppable
+from evenplace.cli.console import bars, print_skipped, say, stoppable, tell
 from evenplace.cli.options import AllowPartial, Batched, IndexedRun, Verify, Which, grouped
 from evenplace.errors import SettingError
 
@@ -94,21 +94,26 @@ def build(
     photos = _read(database, which, protocol, allow_partial, given=bool(descriptors))
     again = "begins again" if descriptors else "goes on"
     laid: dict[str, Any] = {"keep": keep or size, "verify": verify or 0}
+    if method and checkpoint == "imagenet" and not quiet:
+        tell(
+            f"note: ImageNet's weights know no places; what {method} trains on top of them is at "
+            "random, so expect little before evenplace train"
+        )
     with stoppable(lambda: f"{STOPPED} {again}"), bars() as announce:
+        shown = None if quiet else announce
         if descriptors:
             given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
             built = opened.index_descriptors(given, photos, places, **laid)
         elif method:
             built = opened.index_method(
-                photos, method, checkpoint or "official", cell=cell, announce=announce, **laid,
+                photos, method, checkpoint or "official", cell=cell, announce=shown, **laid,
                 **changes,
             )  # fmt: skip
         else:
             if checkpoint or changes:
                 opened.files.choose_describer(checkpoint, **changes)
-            shown = None if quiet else announce
             built = opened.index(photos, announce=shown, keep=keep or size, verify=verify)
-            leave_ranks()
+        leave_ranks()
     if not quiet:
         then = f"tune {run}" if descriptors or method else f"locate {run} photo.jpg"
         _end(opened, built, store, f"next: evenplace {then}")
