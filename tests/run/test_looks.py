@@ -145,7 +145,8 @@ def test_evaluate_looks_as_locate_does(
     found = opened.evaluate(asked, out=tmp_path)
     said = [opened.locate(path, k=20) for path in asked.paths]
     assert [one.hits[0].path for one in said] == found.predictions.hit_paths[:, 0].tolist()
-    assert [one.confidence for one in said] == pytest.approx(found.predictions.confidence)
+    # a batch and a photo alone round differently: 5.7e-7 with SSE4.1's kernels, in float32
+    assert [one.confidence for one in said] == pytest.approx(found.predictions.confidence, abs=1e-5)
     assert "not calibrated" not in evenplace("evaluate", run, "--queries", standins.queries)
     plain = opened.evaluate(asked, out=tmp_path, verify=0)
     assert "verify" in found.cost.latency

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.describe.decoding import in_order
+from evenplace.describe.onnx_engine import own_cores
 from evenplace.evaluation.evaluate import query_places
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
@@ -152,12 +154,16 @@ def _count_inliers(
     show = announce("finding points in the photos") if announce else None
     packed, counts = keep_points(features, paths, known, folder, show), []
     show = announce("comparing their points") if announce else None
-    for done, case in enumerate(cases, start=1):
-        own = packing.unpack(packed[case.path])
-        others = (packing.unpack(packed[path]) for path in case.looked)
-        counts.append(np.array([verify(own, other).inliers for other in others], np.float32))
+
+    def count(at: int) -> Floats:
+        own = packing.unpack(packed[cases[at].path])
+        others = (packing.unpack(packed[path]) for path in cases[at].looked)
+        return np.array([verify(own, other).inliers for other in others], np.float32)
+
+    for inliers in in_order(count, range(len(cases)), own_cores()):
+        counts.append(inliers)
         if show:
-            show(done, len(cases))
+            show(len(counts), len(cases))
     return counts
 
 
