@@ -27,6 +27,7 @@ TINY_TOWN = {"--photos": "24", "--queries": "8"}  # of verbs that draw one
 HERE = {"http://milvus:19530": "milvus.db"}  # a file name is Milvus Lite
 # Of what trains, where the document does not say; runs/city is trained from Python too.
 QUICK = ("epochs=1", "image_size=96")
+FEWER = ("folds=2",)  # of what has folds: the default, and studies of it
 SERVICE = "127.0.0.1:8000"
 PATIENCE = 120  # seconds for a service to start
 
@@ -112,7 +113,10 @@ def shrink(words: list[str]) -> list[str]:
         words += [word for pair in TINY_TOWN.items() if pair[0] not in words for word in pair]
     if words[1:2] in (["train"], ["study"]) and not {"--preset", "runs/city"} & set(words):
         told = " ".join(words)
-        words += [w for s in QUICK if s.split("=")[0] not in told for w in ("--set", s)]
+        folds = words[1] == "train" and "--method" not in words
+        folds = folds or words[2:3] in (["second-look"], ["elsewhere"])
+        quick = QUICK + FEWER if folds else QUICK
+        words += [w for s in quick if s.split("=")[0] not in told for w in ("--set", s)]
     if "--protocol" in words and "--allow-partial" not in words and words[1] == "evaluate":
         words.append("--allow-partial")
     return words

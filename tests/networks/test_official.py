@@ -23,8 +23,8 @@ from tests.networks.known_weights import known_photos, known_weights, sample
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 FIXTURES = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("[!f]*.json"))}
 QUICK = ("cosplace-resnet18", "eigenplaces-resnet18", "dc-efficientnet-b0", "mixvpr-512")
-SLOW = ("boq-dinov2", "cricavpr", "image", "salad")
-LONG = ("megaloc",)  # 228 million numbers
+SLOW = ("boq-dinov2", "salad")
+LONG = ("cricavpr", "image", "megaloc")  # seconds to half a minute each
 MATLAB = ("netvlad",)  # its fixture has the names of the code that reads the .mat
 
 

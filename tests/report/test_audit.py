@@ -207,11 +207,11 @@ def test_a_window_is_called_mixed_only_where_tiers_mix() -> None:
 
 def test_a_large_map_is_looked_over_in_seconds() -> None:
     dice = np.random.default_rng(0)
-    centres = dice.uniform(0, 20_000, (110_000, 2))
+    centres = dice.uniform(0, 20_000, (40_000, 2))
     counts, tiers = dice.integers(1, 30, len(centres)), dice.integers(0, 3, len(centres))
     began = time.process_time()
     assert len(choose_windows(centres, tiers, counts)[1]) == 4
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 8
 
 
 def test_the_tails_of_several_sets_lie_in_one_figure(tmp_path: Path) -> None:
