@@ -7,6 +7,7 @@ wall is read from a small picture and does not flicker.
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.city.facade import draw_roof, draw_wall
 from evenplace.city.lots import Building, Wall
 from evenplace.city.style import Style
@@ -47,7 +48,7 @@ class Atlas:
             self._looks.append(look)
         return known[look]
 
-    def need(self, looks: NDArray[np.int64]) -> None:
+    def need(self, looks: Ints) -> None:
         """Draw those of the looks that are not there; when memory is full, start afresh."""
         if self._used > MEMORY:
             self.drawn[:] = False

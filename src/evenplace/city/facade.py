@@ -4,13 +4,11 @@ Everything is drawn once per look and then seen from everywhere; see `atlas`.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Floats
 from evenplace.city.canvas import SHOP_GLASS, Canvas, shade, smooth_noise
 from evenplace.city.openings import draw_ground_floor, draw_windows
 from evenplace.city.style import Style
-
-Float = NDArray[np.float32]
 
 
 def draw_wall(style: Style, look: str, width: float, gable: float, density: float) -> Canvas:
@@ -51,7 +49,7 @@ def draw_roof(style: Style, width: float, slope: float, density: float) -> Canva
     return canvas
 
 
-def _masonry(rng: np.random.Generator, canvas: Canvas, material: str) -> Float:
+def _masonry(rng: np.random.Generator, canvas: Canvas, material: str) -> Floats:
     if material == "brick":
         return _courses(rng, canvas, 0.5, 0.19, 0.10, 0.82)
     if material == "stone":
@@ -72,7 +70,7 @@ def _courses(
     joint: float,
     *,
     bond: float = 0.5,
-) -> Float:
+) -> Floats:
     """Gains of a running bond: each unit its own shade, joints at `joint`; (rows, columns)."""
     columns, rows = canvas.size
     z = np.arange(rows) / canvas.density
@@ -81,14 +79,14 @@ def _courses(
     shift = x[None, :] + (course[:, None] % 2) * bond * length
     unit = np.floor(shift / length).astype(int)
     shades = rng.normal(1, spread, 997).astype(np.float32)
-    gains: Float = shades[(unit * 31 + course[:, None] * 57) % 997]
+    gains: Floats = shades[(unit * 31 + course[:, None] * 57) % 997]
     texel = 1 / canvas.density
     level = (z % height < texel)[:, None] | (shift % length < texel)
     gains[level] *= joint
     return gains
 
 
-def _weathering(rng: np.random.Generator, canvas: Canvas) -> Float:
+def _weathering(rng: np.random.Generator, canvas: Canvas) -> Floats:
     """Cloudy stains, dirt near the pavement and under the eaves."""
     columns, rows = canvas.size
     cells = int(canvas.width / 2.5), int(canvas.height / 2.5)
@@ -96,7 +94,7 @@ def _weathering(rng: np.random.Generator, canvas: Canvas) -> Float:
     streaks = 1 + 0.03 * smooth_noise(rng, (columns, 1), (int(canvas.width * 3), 1))
     z = canvas.height - np.arange(rows, dtype=np.float32) / canvas.density
     dirt = 1 - 0.22 * np.exp(-z / 0.5) - 0.1 * np.exp(-(canvas.height - z) / 0.6)
-    gains: Float = stains * streaks * dirt[:, None].astype(np.float32)
+    gains: Floats = stains * streaks * dirt[:, None].astype(np.float32)
     return gains
 
 

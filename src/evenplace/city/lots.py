@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.city.style import Style, draw_style
-
-Array = NDArray[np.float64]
 
 LOTS = {"avenue": (9.0, 18.0), "street": (7.0, 14.0), "lane": (5.5, 10.0)}
 TERRACES = 0.25  # share of block edges lined with one house repeated
@@ -23,8 +21,8 @@ class Wall:
     `gable` is the rise of a triangular top, `roof_rise` and `roof_depth` the slope above the wall.
     """
 
-    start: Array
-    end: Array
+    start: Doubles
+    end: Doubles
     look: str
     gable: float = 0.0
     roof_rise: float = 0.0
@@ -46,7 +44,7 @@ class Building:
 
 def fill_edge(
     rng: np.random.Generator,
-    corners: Array,
+    corners: Doubles,
     edge: int,
     kind: str,
     style_of: Callable[[np.random.Generator, str], Style],
@@ -74,7 +72,7 @@ def fill_edge(
     return found
 
 
-def _widths(rng: np.random.Generator, length: float, kind: str, even: bool) -> Array:
+def _widths(rng: np.random.Generator, length: float, kind: str, even: bool) -> Doubles:
     low, high = LOTS[kind]
     if even:
         count = max(2, round(length / rng.uniform(low, 0.5 * (low + high))))
@@ -82,11 +80,11 @@ def _widths(rng: np.random.Generator, length: float, kind: str, even: bool) -> A
     widths = [rng.uniform(low, high)]
     while sum(widths) < length - 0.5 * low:
         widths.append(rng.uniform(low, high))
-    scaled: Array = np.array(widths) * length / sum(widths)
+    scaled: Doubles = np.array(widths) * length / sum(widths)
     return scaled
 
 
-def _raise(style: Style, footprint: Array, *, corner: bool) -> Building:
+def _raise(style: Style, footprint: Doubles, *, corner: bool) -> Building:
     """Stand the four walls up and give each its share of the roof."""
     looks = ("facade", "party", "back", "flank" if corner else "party")
     front = float(np.hypot(*(footprint[1] - footprint[0])))
@@ -107,7 +105,7 @@ def _raise(style: Style, footprint: Array, *, corner: bool) -> Building:
     return Building(style, tuple(walls))
 
 
-def monument(rng: np.random.Generator, centre: Array) -> list[Building]:
+def monument(rng: np.random.Generator, centre: Doubles) -> list[Building]:
     """A stone clock tower in the middle of a square: a shaft on a wider foot."""
     style = replace(
         draw_style(rng, "lane"),

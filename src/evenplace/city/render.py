@@ -17,7 +17,9 @@ from evenplace.city.shading import GroundLight, Light, mirror, pack
 from evenplace.city.things import SHADOW, Things
 from evenplace.city.walls import (
     GROUND,
+    Keys,
     Layers,
+    Texels,
     View,
     cast,
     gather_walls,
@@ -28,8 +30,6 @@ from evenplace.city.walls import (
 )
 
 Float = NDArray[np.float32]
-Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
 
 SMOOTHING = 1.4  # drawn this much larger, then shrunk
 TILE = 256
@@ -119,7 +119,7 @@ def _things(frame: Texels, keys: Keys, layers: Layers, view: View, things: Thing
     colours[at[~solid]] = pack(dark)
 
 
-def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> Image.Image:
+def develop(frame: Texels, size: int, camera: Camera, day: Day) -> Image.Image:
     """Make the photo of a frame of packed colours; noise differs from spot to spot."""
     wide = len(frame)
     picture = Image.frombuffer("RGBX", (wide, wide), frame, "raw", "RGBX", 0, 1)

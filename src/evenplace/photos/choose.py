@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.cities import is_made_up
 from evenplace.photos.geodesy import to_degrees
@@ -60,7 +60,7 @@ def keep_box(photos: Photos, bbox: Sequence[float]) -> Photos:
     return inside
 
 
-def globe(photos: Photos) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def globe(photos: Photos) -> tuple[Doubles, Doubles]:
     """Latitude and longitude of each photo, nan for local metres: (N,) each."""
     lat, lon = np.full(len(photos), np.nan), np.full(len(photos), np.nan)
     for zone in photos.zones:

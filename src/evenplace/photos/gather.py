@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools
 from evenplace.errors import PhotoError
 from evenplace.photos.geodesy import NORTH, SOUTH, to_metres
 from evenplace.photos.table import Photos, Skipped
@@ -125,7 +125,7 @@ def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:
             why.setdefault(row, told)
 
 
-def _choose(values: Any, keep: NDArray[np.bool_]) -> Any:
+def _choose(values: Any, keep: Bools) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values.filter(pa.array(keep))
     if isinstance(values, np.ndarray):

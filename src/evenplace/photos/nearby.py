@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 
-Ints = NDArray[np.int64]
 BLOCK = 4096  # queries at a time
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.photos.table import Photos
 
 _ODD = r"//|(^|/)\.\.?(/|$)"  # ./a, a/../b, a//b
@@ -31,7 +31,7 @@ def canonical(paths: pa.ChunkedArray) -> pa.Array:
     return pc.replace_with_mask(whole, odd, pa.array(spelt, whole.type))
 
 
-def first_of_each(photos: Photos) -> NDArray[np.int64]:
+def first_of_each(photos: Photos) -> Ints:
     """Rows of the photos, each file once: where it came first."""
     if "path" not in photos.table.column_names:
         return np.arange(len(photos))

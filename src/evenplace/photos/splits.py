@@ -6,8 +6,8 @@ N photos · S spots
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 
@@ -31,7 +31,7 @@ def split_by_position(photos: Photos, shares: Sequence[float], seed: int = 0) ->
     return tuple(photos[np.flatnonzero(part == number)] for number in range(len(shares)))
 
 
-def spots_of(photos: Photos) -> NDArray[np.int64]:
+def spots_of(photos: Photos) -> Ints:
     """Number the spots photos were taken at, to the centimetre.  (N,)."""
     keys = np.column_stack([photos.positions.round(2), photos.zone])
     _, spot = np.unique(keys, axis=0, return_inverse=True)

@@ -5,17 +5,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Ints
 from evenplace.errors import PhotoError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import tiers
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def join_places(parts: Sequence[Places], rows: Sequence[Ints]) -> Places:
         labels[mine] = np.where(part.labels >= 0, part.labels + first, -1)
     before = np.cumsum([0, *(len(part.maps) for part in parts)])
 
-    def joined(name: str) -> NDArray[Any]:
+    def joined(name: str) -> Array:
         return np.concatenate([getattr(part, name) for part in parts])
 
     shared = set.intersection(*(set(part.extra) for part in parts))

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import PhotoError, PlaceError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 
-Ints = NDArray[np.int64]
 HEADINGS = 12  # bins of 30°
-Floats = NDArray[np.float64]
 MOST = 64  # photos of a place that are compared; the 2,016 pairs fix the mean to a percent
 
 
@@ -108,7 +107,7 @@ def check_same(photos: Photos, places: Places) -> None:
         )
 
 
-def _centre(places: Places, mine: NDArray[np.bool_]) -> tuple[float, float]:
+def _centre(places: Places, mine: Bools) -> tuple[float, float]:
     east, north = places.centres[mine].mean(axis=0)
     return float(east), float(north)
 
@@ -129,8 +128,8 @@ def _distinct_of(labels: Ints, kinds: Ints, count: int) -> Ints:
 class Diversity:
     """Mean and standard deviation of the cosines of a place's pairs; NaN below two photos."""
 
-    mean: Floats  # (C,)
-    spread: Floats  # (C,)
+    mean: Doubles  # (C,)
+    spread: Doubles  # (C,)
 
 
 def measure_diversity(descriptors: Any, places: Places) -> Diversity:

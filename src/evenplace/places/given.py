@@ -7,16 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Floats, Ints
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.table import Places, box_outlines
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Given:
             city=sheet.city,
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """The place whose middle is nearest each position, within reach: (N, 2) -> (N,)."""
         found = np.full(len(positions), -1, np.int64)
         if not len(ids):
@@ -84,7 +81,7 @@ class Given:
         found[asked[farthest_first]] = near.rows[farthest_first]
         return found
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
         return box_outlines(np.array(self.boxes).reshape(-1, 4))
 
@@ -93,7 +90,7 @@ class Given:
         return plain | {"boxes": [list(box) for box in self.boxes]}
 
 
-def _values(photos: Photos, column: str) -> tuple[Ints, NDArray[np.bool_]]:
+def _values(photos: Photos, column: str) -> tuple[Ints, Bools]:
     """The value of each photo as a number, and whether it has one."""
     values = photos.table.column(column).combine_chunks()
     known = np.asarray(values.is_valid())
@@ -107,7 +104,7 @@ def _values(photos: Photos, column: str) -> tuple[Ints, NDArray[np.bool_]]:
     return numbers, known & (numbers >= 0)
 
 
-def _boxes(photos: Photos, labels: Ints, count: int) -> Floats:
+def _boxes(photos: Photos, labels: Ints, count: int) -> Doubles:
     """West, south, east and north of the photos of each place, a metre wide at least.  (C, 4)."""
     boxes = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (count, 1))
     inside = labels >= 0

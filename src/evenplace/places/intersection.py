@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.keys import Span, look_up, tally
 from evenplace.places.table import Places, box_outlines
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Partition(Protocol):
@@ -67,13 +64,13 @@ class Intersection:
             city=sheet.city,
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which fine place each position lies in: (N, 2) -> (N,)."""
         span = Span.between([0] * len(self.parents), [max(len(one) - 1, 0) for one in self.parents])
         labels = [one.locate(positions, heading) for one in self.parents]
         return look_up(span.pack(ids.T), span.pack(labels), span.total)
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The box where a place's parents overlap: (C, m) -> (C, 4, 2)."""
         low = np.full((len(ids), 2), -np.inf)
         high = np.full((len(ids), 2), np.inf)

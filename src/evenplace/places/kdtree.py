@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
@@ -19,9 +19,6 @@ from evenplace.places.keys import tally
 from evenplace.places.median_splits import grow
 from evenplace.places.split_tree import Cuts
 from evenplace.places.table import Places, box_outlines
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -63,14 +60,14 @@ class KdTree:
             city=sheet.city,
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which leaf each position lies in, -1 off the map of the photos: (N, 2) -> (N,)."""
         leaves = self._grown.leaves
         place = np.full(len(leaves) + 1, -1, np.int64)  # the last is for off the map
         place[np.searchsorted(leaves, ids[:, 0])] = np.arange(len(ids))
         return place[self._grown.find(positions)]
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The box of each leaf: (C, 1) -> (C, 4, 2)."""
         return box_outlines(self._grown.boxes(ids[:, 0]))
 

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints
 from evenplace.errors import PlaceError
 
 BLOCK = 1 << 16  # rows at a time: what the processor's cache holds
 DENSE = 1 << 26  # most entries of a table to count in: 512 MB
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Span:
     def pack(self, columns: Iterable[Ints]) -> Ints:
         """Ids to keys, `total` where an id lies outside: k columns of (N,) -> (N,)."""
         key: Ints | int = 0
-        outside: NDArray[np.bool_] | bool = False
+        outside: Bools | bool = False
         for column, low, size in zip(columns, self.low, self.size, strict=True):
             at = column - low
             outside = outside | (at.view(np.uint64) >= size)  # negative numbers are huge ones

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.places.keys import BLOCK
 from evenplace.places.split_tree import BLOCK as SMALL
 from evenplace.places.split_tree import EAST, MASK, NORTH, STEPS, Cuts, Lattice
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Splits = tuple[Ints, NDArray[np.int8], Ints]  # nodes, axes, where on the lattice
 BINS = 12  # most bits of a bin: 4096 a side
 MANY = 1 << 17  # photos below which a table of counts costs more than it saves
@@ -40,7 +39,7 @@ class Trunk:
     bits: int  # of a bin, along one axis
 
 
-def grow(east: Floats, north: Floats, most: int) -> tuple[Cuts, Ints]:
+def grow(east: Doubles, north: Doubles, most: int) -> tuple[Cuts, Ints]:
     """Grow the tree: where it splits, and the number of each photo's leaf."""
     root = (float(east.min()), float(north.min()), float(east.max()), float(north.max()))
     lattice = Lattice.over(root)
@@ -126,7 +125,7 @@ def _split_levels(sums: Ints, most: int) -> tuple[list[Splits], Ints, Ints]:
     return splits, np.concatenate(ends), np.concatenate(boxes)
 
 
-def _near_medians(sums: Ints, bins: Ints, most: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _near_medians(sums: Ints, bins: Ints, most: int) -> tuple[Ints, Ints, Bools]:
     """The bin edge nearest each cell's median along its longer side, and whether it is near."""
     axis = np.where(bins[:, 2] - bins[:, 0] >= bins[:, 3] - bins[:, 1], EAST, NORTH)
     each = np.arange(len(bins))

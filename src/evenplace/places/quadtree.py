@@ -9,17 +9,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import Sheet, cut_cities
 from evenplace.places.grid import CORNERS, cell_numbers
 from evenplace.places.keys import BLOCK, Span, look_up, tally
 from evenplace.places.table import Places
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Quadtree:
             nested.append(replace(fine, extra={"parent": parent}))
         return tuple(nested)
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which cell each position lies in, asking every level there is: (N, 2) -> (N,)."""
         labels = np.full(len(positions), -1, np.int64)
         if not len(ids):
@@ -95,20 +92,20 @@ class Quadtree:
             labels = np.maximum(labels, look_up(known, span.pack(cells.T), span.total))
         return labels
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The square of each cell: (C, 3) -> (C, 4, 2)."""
         side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
-        corners: Floats = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
+        corners: Doubles = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
         return corners
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
-    def _finest(self, east: Floats, north: Floats) -> list[Ints]:
+    def _finest(self, east: Doubles, north: Doubles) -> list[Ints]:
         """Column and row of the smallest cells: (N,) each."""
         return [cell_numbers(axis, self.finest) for axis in (east, north)]
 
-    def _span(self, east: Floats, north: Floats) -> Span:
+    def _span(self, east: Doubles, north: Doubles) -> Span:
         """The range of finest cells."""
         ends = (np.array([axis.min(), axis.max()]) for axis in (east, north))
         low, high = zip(*self._finest(*ends), strict=True)

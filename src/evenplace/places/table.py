@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Array, Doubles, Floats, Ints
 from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
@@ -20,8 +21,6 @@ from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 
 METADATA = b"evenplace.places"
 VERSION = 2
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Rule(Protocol):
@@ -35,10 +34,10 @@ class Rule(Protocol):
 
     def settings(self) -> dict[str, Any]: ...
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which row of `ids` each position lies in, -1 for none: (N, 2) -> (N,)."""
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The corners of each place, east and north: (C, k) -> (C, V, 2)."""
 
 
@@ -73,11 +72,11 @@ class Places:
 
     labels: Ints  # (N,) place of each photo, -1 outside every place
     ids: Ints  # (C, k)
-    centres: Floats  # (C, 2) east, north
+    centres: Doubles  # (C, 2) east, north
     counts: Ints  # (C,) photos in each place
     groups: NDArray[np.int32]  # (C,) softmax group; grid cells of one group are never adjacent
     tiers: NDArray[np.int8]  # (C,) 0 head, 1 middle, 2 tail
-    areas: Floats  # (C,) square metres
+    areas: Doubles  # (C,) square metres
     maps: tuple[Map, ...]
     home: NDArray[np.int32]  # (C,) the map of each place, ascending
     extra: dict[str, Ints] = field(default_factory=dict)  # (C,) more of a place: parents, focal …
@@ -139,7 +138,7 @@ class Places:
         return np.array([number[one.city] for one in self.maps], np.int32)[self.home]
 
     @property
-    def points(self) -> Floats:
+    def points(self) -> Doubles:
         """Centres whose distances are right within a zone, never small across: (C, 3)."""
         zones = self.zones.astype(np.float64)
         third = (zones - self.maps[0].zone) * 1e5  # as `Photos.points`
@@ -154,7 +153,7 @@ class Places:
         return int(np.sum(self.labels < 0))
 
     @property
-    def outlines(self) -> Floats:
+    def outlines(self) -> Doubles:
         """The corners of each place: (C, V, 2)."""
         parts = [
             one.rule.outlines(self.ids[self.home == number, : one.width], one.zone)
@@ -164,8 +163,8 @@ class Places:
 
     def locate(
         self,
-        where: Photos | Floats,
-        heading: NDArray[np.float32] | None = None,
+        where: Photos | Doubles,
+        heading: Floats | None = None,
         *,
         zone: ArrayLike | None = None,
         home: NDArray[np.integer] | None = None,
@@ -204,7 +203,7 @@ class Places:
             )
         return zones.pop()
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, Array]:
         """What identifies the places, for a checkpoint."""
         names = ("ids", "centres", "counts", "groups", "zones")
         return {name: getattr(self, name) for name in names}
@@ -317,15 +316,15 @@ class Places:
 _COLUMNS = ("counts", "groups", "tiers", "areas", "home")
 
 
-def box_outlines(boxes: Floats) -> Floats:
+def box_outlines(boxes: Doubles) -> Doubles:
     """The corners of boxes, west, south, east and north of each: (C, 4) -> (C, 4, 2)."""
     return boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
 
 
-def _areas(corners: Floats) -> Floats:
+def _areas(corners: Doubles) -> Doubles:
     """Shoelace areas of outlines, about their own centre so that UTM's millions cost no digits."""
     if not len(corners):
         return np.empty(0)
     x, y = np.moveaxis(corners - corners.mean(axis=1, keepdims=True), 2, 0)  # (C, V)
-    area: Floats = np.abs(np.sum(x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1), axis=1)) / 2
+    area: Doubles = np.abs(np.sum(x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1), axis=1)) / 2
     return area

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Doubles, Ints
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.retrieval import Search
 from evenplace.retrieval.answer_json import degrees
@@ -29,8 +29,6 @@ from evenplace.serve.schema import Tier
 
 log = logging.getLogger("evenplace.serve")
 Mark = tuple[int, int, int]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _TIERS: tuple[Tier, ...] = ("head", "middle", "tail")
 
 
@@ -48,7 +46,7 @@ class Snapshot:
         return np.asarray(self.engine.index.sizes)
 
     @cached_property
-    def outlines(self) -> Floats:
+    def outlines(self) -> Doubles:
         """(C, V, 2)."""
         return self.engine.index.places.outlines
 
@@ -214,5 +212,5 @@ def _miss_photos(snapshot: Snapshot) -> None:
         )
 
 
-def _pack(values: NDArray[Any], dtype: str) -> str:
+def _pack(values: Array, dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Bools, Ints
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Described, Progress
 from evenplace.describe.devices import carry
@@ -61,17 +62,17 @@ class TrunkCache:
     """Maps of every view of every readable photo, memory-mapped."""
 
     maps: tuple[NDArray[np.float16], ...]  # V of (N, D, h, w)
-    readable: NDArray[np.bool_]  # (N,)
+    readable: Bools  # (N,)
     skipped: tuple[Skipped, ...]
-    plain_rows: NDArray[np.int64]  # (N,) where each photo is in maps[0], which may hold more
+    plain_rows: Ints  # (N,) where each photo is in maps[0], which may hold more
 
-    def batch(self, rows: NDArray[np.int64], views: NDArray[np.int64]) -> Tensor:
+    def batch(self, rows: Ints, views: Ints) -> Tensor:
         """The maps of photo `rows[i]` seen through view `views[i]`.  -> (B, D, h, w)."""
         at = np.where(views == 0, self.plain_rows[rows], rows)
         chosen = np.stack([self.maps[view][row] for row, view in zip(at, views, strict=True)])
         return torch.from_numpy(chosen).float().contiguous(memory_format=torch.channels_last)
 
-    def plain(self, rows: NDArray[np.int64]) -> Tensor:
+    def plain(self, rows: Ints) -> Tensor:
         """The maps of photos as they are, without any crop."""
         return self.batch(rows, np.zeros(len(rows), dtype=np.int64))
 
@@ -130,9 +131,7 @@ def holds_trunk(network: PlaceNetwork, paths: Sequence[str], folder: Path) -> bo
     return bool(_find_larger(folder, _digest_trunk(network), [stamp_file(path) for path in paths]))
 
 
-def _find_larger(
-    folder: Path, trunk: str, stamps: list[str]
-) -> tuple[Path, NDArray[np.int64]] | None:
+def _find_larger(folder: Path, trunk: str, stamps: list[str]) -> tuple[Path, Ints] | None:
     """A plain view of more photos that has these, and where in it each of them is."""
     for listed in sorted(folder.glob(f"{trunk}-*-plain.photos")):
         place = {stamp: row for row, stamp in enumerate(listed.read_text().split("\n"))}

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
@@ -20,8 +21,6 @@ from evenplace.training.batches import Step, epoch_rows, plain_step, split_batch
 from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
-
-Ints = NDArray[np.int64]
 
 
 class SoftmaxHeads:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.describe.describer import Progress
 from evenplace.describe.devices import choose_device, choose_precision, weight_type
 from evenplace.errors import PlaceError, RunError, SettingError
@@ -36,7 +36,6 @@ from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.validation import HeldOut, Recall, hold_out, without
 
 Announce = Callable[[str], Progress]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

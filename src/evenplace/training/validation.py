@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.splits import split_by_position
 from evenplace.photos.table import Photos
@@ -19,7 +19,6 @@ from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.training.batch_pictures import PhotoSource
 
-Ints = NDArray[np.int64]
 RADIUS = 25.0
 _CHUNK = 256
 
@@ -97,5 +96,5 @@ def without(places: Places, rows: Ints) -> Places:
     )
 
 
-def _mean(right: NDArray[np.bool_]) -> float:
+def _mean(right: Bools) -> float:
     return float(right.mean()) if len(right) else float("nan")

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError
 from evenplace.photos.columns import find_columns, say_columns
 from evenplace.photos.gather import gather
@@ -105,7 +105,7 @@ def read(
 
 
 def _refuse_swapped(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], found: dict[str, str], file: Path
+    latitude: Doubles, longitude: Doubles, found: dict[str, str], file: Path
 ) -> None:
     """Recognise latitude and longitude in each other's place: no latitude is beyond 90."""
     beyond = np.abs(latitude) > 90
@@ -155,7 +155,7 @@ def _delimiter(file: Path) -> str:
     return max(marks, key=lambda mark: first.count(mark.encode()))
 
 
-def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def numbers(column: pa.ChunkedArray) -> Doubles:
     """A column as numbers, NaN where it holds none."""
     try:
         return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
