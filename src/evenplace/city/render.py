@@ -5,7 +5,6 @@
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageChops
 
 from evenplace.city.atlas import TEXELS_PER_METRE, Atlas
@@ -28,8 +27,6 @@ from evenplace.city.walls import (
     resolve,
     used_looks,
 )
-
-Float = NDArray[np.float32]
 
 SMOOTHING = 1.4  # drawn this much larger, then shrunk
 TILE = 256
