@@ -16,8 +16,9 @@ from PIL import Image
 from evenplace.errors import PhotoError, SettingError
 from evenplace.photos.archives import is_archive, unpacked
 from evenplace.photos.columns import USUAL
+from evenplace.photos.gather import Seen
 from evenplace.photos.layouts import tables
-from evenplace.photos.layouts.exif import Shot, read_shot
+from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.scan import walk_pictures
 
@@ -26,13 +27,16 @@ BLOCK = 256  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
 
 
+UNSEEN = Seen("")
+
+
 @dataclass(frozen=True)
 class Picture:
     """One picture to ask about: its name, what a describer takes, and what it says of itself."""
 
     name: str  # its path; of a frame, that of the video and the second
     source: str | Image.Image
-    shot: Shot = field(default_factory=Shot)
+    shot: Seen = UNSEEN
     second: float | None = None  # of a video
 
 

@@ -132,7 +132,7 @@ def _place(path: str, time: float, points: Doubles) -> Seen:
         )
     share = (time - before[0]) / max(here[0] - before[0], 1e-9)
     latitude, longitude = before[1:] + share * (here[1:] - before[1:])
-    return Seen(path, float(latitude), float(longitude), seconds=int(time))
+    return Seen(path, float(latitude), float(longitude), time=np.datetime64(int(time), "s"))
 
 
 def _clock(seconds: float) -> str:
