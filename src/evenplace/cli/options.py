@@ -112,7 +112,7 @@ class Which:
         )
 
     def _columns(self) -> dict[str, Any]:
-        from evenplace.photos.columns import parse_columns
+        from evenplace.photos.layouts.tables import parse_columns
 
         return parse_columns(self.column or [])
 

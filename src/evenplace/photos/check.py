@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image
 
 from evenplace.errors import PhotoError
-from evenplace.photos.columns import USUAL
 from evenplace.photos.files import whole_file
+from evenplace.photos.layouts.tables import USUAL
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
 from evenplace.photos.scan import check_exists

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, PhotoError
-from evenplace.photos.same_files import canonical, first_of_each
+from evenplace.photos.choose import canonical, first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.opened import open_places
 from evenplace.places.table import Places

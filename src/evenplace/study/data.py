@@ -11,9 +11,9 @@ from evenplace.city import draw_city
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation import Truth
 from evenplace.photos import Photos, join_photos, read_photos
+from evenplace.photos.choose import split_by_position
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.protocols import RADIUS, find_protocols, read_protocol
-from evenplace.photos.splits import split_by_position
 from evenplace.training.loop import Announce
 
 HEADINGS = {"timisoara": 45.0}  # there, position alone does not say which building is seen

@@ -26,8 +26,7 @@ from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.fingerprint import digest_weights
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import stamp_file, whole_file
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import only_writer, stamp_file, whole_file
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 

@@ -21,8 +21,7 @@ from evenplace.describe.devices import choose_device, choose_precision, weight_t
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import sweep_drafts, whole_file
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import only_writer, sweep_drafts, whole_file
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from evenplace.arrays import Bools, Ints
+from evenplace.photos.choose import split_by_position
 from evenplace.photos.nearby import find_nearby
-from evenplace.photos.splits import split_by_position
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, tiers
