@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import bars, console
-from evenplace.cli.options import Box, City, Which, Zone
+from evenplace.cli.options import Box, City, Heading, Radius, Which, Zone, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -17,6 +17,81 @@ if TYPE_CHECKING:
     from evenplace.study.data import Tests
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What is trained on and effort."""
+
+    data: Annotated[
+        str, typer.Option(help="town, a set under EVENPLACE_DATA, or a folder of photos")
+    ] = "town"
+    train: Annotated[
+        list[Path] | None, typer.Option(help="photos to train on instead, as often as needed")
+    ] = None
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(help="a data set to test on: SF-XL, MSLS, Pitts30k, Nordland …; often"),
+    ] = None
+    database: Annotated[Path | None, typer.Option(help="photos to search in")] = None
+    queries: Annotated[
+        str | None, typer.Option(help="photos to ask with, beside --database; or how many at most")
+    ] = None
+    protocol: Annotated[
+        str | None, typer.Option(help="the named test of --test; found by looking")
+    ] = None
+
+    @property
+    def most(self) -> int | None:
+        """How many queries at most, where --queries is a number."""
+        return int(self.queries) if self.queries and self.queries.isdigit() else None
+
+    def tests(self, which: dict[str, Any]) -> "Tests":
+        """Photos to train on, and everything that is asked of them."""
+        from evenplace.study.data import Tests, read_asked, read_pair, read_train
+
+        queries = None if self.queries is None or self.most is not None else Path(self.queries)
+        if not self.train:
+            raise SettingError("a test of its own needs photos to train on; add --train PHOTOS")
+        if bool(self.database) != bool(queries):
+            raise SettingError("--database and --queries go together; give both, or --test")
+        asked = [one for folder in self.test or [] for one in read_asked(folder, self.protocol)]
+        if self.database and queries:
+            asked.append(read_pair(self.database, queries, self.protocol))
+        if not asked:
+            raise SettingError("nothing is asked; add --test DATA, or --database and --queries")
+        return Tests(read_train(self.train, **which), tuple(asked))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often, and where to."""
+
+    seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3
+    first_seed: Annotated[int, typer.Option(help="the first of them, as of towns unseen")] = 0
+    out: Annotated[
+        Path, typer.Option(help="folder of all studies, which share trainings; this one's is NAME")
+    ] = Path("runs/studies")
+
+    @property
+    def command(self) -> str:
+        """What was typed, but for where it goes."""
+        words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != self.out]
+        return " ".join(["evenplace", *words])
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked of one set, and what counts as right."""
+
+    photos: Annotated[int | None, typer.Option(help="database photos at most")] = None
+    radius: Radius = 25.0
+    heading: Heading = None
+    development: Annotated[
+        bool,
+        typer.Option("--development", help="ask with database photos, the test queries unseen"),
+    ] = False
+
+
+@grouped
 def study(
     name: Annotated[
         str,
@@ -27,40 +102,13 @@ def study(
             "on one page"
         ),
     ],
-    data: Annotated[
-        str, typer.Option(help="town, a set under EVENPLACE_DATA, or a folder of photos")
-    ] = "town",
-    train: Annotated[
-        list[Path] | None, typer.Option(help="photos to train on instead, as often as needed")
-    ] = None,
-    test: Annotated[
-        list[Path] | None,
-        typer.Option(help="a data set to test on: SF-XL, MSLS, Pitts30k, Nordland …; often"),
-    ] = None,
-    database: Annotated[Path | None, typer.Option(help="photos to search in")] = None,
-    queries: Annotated[
-        str | None, typer.Option(help="photos to ask with, beside --database; or how many at most")
-    ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="the named test of --test; found by looking")
-    ] = None,
+    *,
+    sources: Sources,
     system: Annotated[
         list[str] | None, typer.Option(help="only these of its systems, as SALAD, BoQ; often")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="splits (towns) and trainings to average over")] = 3,
-    first_seed: Annotated[int, typer.Option(help="the first of them, as of towns unseen")] = 0,
-    out: Annotated[
-        Path, typer.Option(help="folder of all studies, which share trainings; this one's is NAME")
-    ] = Path("runs/studies"),
-    photos: Annotated[int | None, typer.Option(help="database photos at most")] = None,
-    radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
-    heading: Annotated[
-        float | None, typer.Option(help="degrees within which it must look the same way")
-    ] = None,
-    development: Annotated[
-        bool,
-        typer.Option("--development", help="ask with database photos, the test queries unseen"),
-    ] = False,
+    effort: Effort,
+    asking: Asking,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value for all systems")
     ] = None,
@@ -78,82 +126,48 @@ def study(
 
     which = Which(city=city, zone=zone, bbox=bbox).chosen()
     studies = paper_studies() if name == "paper" else [find_study(name).only(system or [])]
-    if studies[0].development and not development:
+    if studies[0].development and not asking.development:
         raise SettingError(
             f"{name} chooses settings: on a test's own queries it would choose by the answers; "
             "add --development"
         )
-    words = [word for word in sys.argv[1:] if word != "--out" and Path(word) != out]
-    many = int(queries) if queries and queries.isdigit() else None
-    asking = None if queries is None or many is not None else Path(queries)
-    asked = _Asked(seeds, out, tuple(settings or ()), " ".join(["evenplace", *words]))
-    if train or test or database:
-        tests = _tests(train or [], test or [], database, asking, protocol, which)
-        _transfer(studies[0], tests, asked)
+    if sources.train or sources.test or sources.database:
+        _transfer(studies[0], sources.tests(which), effort, settings or [])
         return
-    given = {"first": first_seed, "photos": photos, "queries": many, "radius": radius,
-             "heading": heading, "development": development, **which}  # fmt: skip
-    _one_set(studies, data, asked, given, name == "paper")
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What every study of a call shares."""
-
-    seeds: int
-    out: Path
-    settings: tuple[str, ...]
-    command: str
+    given = {"first": effort.first_seed, "queries": sources.most, **vars(asking), **which}
+    _one_set(studies, sources.data, effort, settings or [], given)
 
 
 def _one_set(
-    studies: Sequence["Study"], data: str, asked: _Asked, given: dict[str, Any], whole: bool
+    studies: Sequence["Study"],
+    data: str,
+    effort: Effort,
+    settings: Sequence[str],
+    given: dict[str, Any],
 ) -> None:
-    """Run studies on one set, each with a folder of its own; whole: on one page too."""
+    """Run studies on one set, each with a folder of its own; several on one page too."""
     from evenplace.study import read_splits, run_study, write_findings
     from evenplace.study.paper_page import write_paper
     from evenplace.study.tables import TABLES
 
-    out, found = asked.out, []
+    out, found = effort.out, []
     ending = ["development"] * given["development"]
     with bars() as announce:
-        splits = read_splits(data, asked.seeds, out / "data", announce=announce, **given)
+        splits = read_splits(data, effort.seeds, out / "data", announce=announce, **given)
         for one in studies:
-            found.append(run_study(one, splits, out, settings=asked.settings, announce=announce))
+            found.append(run_study(one, splits, out, settings=settings, announce=announce))
             folder = out / "-".join([one.name, Path(data).name, *ending])
-            page = write_findings(found[-1], folder, command=asked.command)
+            page = write_findings(found[-1], folder, command=effort.command)
             console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
-    if whole:
-        page = write_paper(found, out / f"paper-{Path(data).name}", asked.command)
+    if len(studies) > 1:
+        page = write_paper(found, out / f"paper-{Path(data).name}", effort.command)
         console.print(f"page: {page}", markup=False, soft_wrap=True)
         return
     for table in studies[0].tables:
         console.print(TABLES[table](found[0]) + "\n", markup=False, soft_wrap=True)
 
 
-def _tests(
-    train: list[Path],
-    test: list[Path],
-    database: Path | None,
-    queries: Path | None,
-    protocol: str | None,
-    which: dict[str, Any],
-) -> "Tests":
-    from evenplace.study.data import Tests, read_asked, read_pair, read_train
-
-    if not train:
-        raise SettingError("a test of its own needs photos to train on; add --train PHOTOS")
-    if bool(database) != bool(queries):
-        raise SettingError("--database and --queries go together; give both, or --test")
-    asked = [one for folder in test for one in read_asked(folder, protocol)]
-    if database and queries:
-        asked.append(read_pair(database, queries, protocol))
-    if not asked:
-        raise SettingError("nothing is asked; add --test DATA, or --database and --queries")
-    return Tests(read_train(train, **which), tuple(asked))
-
-
-def _transfer(study: "Study", tests: "Tests", asked: _Asked) -> None:
+def _transfer(study: "Study", tests: "Tests", effort: Effort, settings: Sequence[str]) -> None:
     """Train once, ask every test, print the tables of all."""
     from evenplace.study import run_study, write_findings
     from evenplace.study.transfer import transfer_tables, write_transfer
@@ -161,12 +175,12 @@ def _transfer(study: "Study", tests: "Tests", asked: _Asked) -> None:
     found = {}
     with bars() as announce:
         for one in tests.asked:
-            splits = tests.splits(one, asked.seeds)
+            splits = tests.splits(one, effort.seeds)
             found[one.name] = run_study(
-                study, splits, asked.out, settings=asked.settings, announce=announce
+                study, splits, effort.out, settings=settings, announce=announce
             )
-            folder = asked.out / f"{study.name}-{one.name.partition(' ')[0]}"
-            write_findings(found[one.name], folder, command=asked.command)
+            folder = effort.out / f"{study.name}-{one.name.partition(' ')[0]}"
+            write_findings(found[one.name], folder, command=effort.command)
     console.print(transfer_tables(found), markup=False, soft_wrap=True)
-    page = write_transfer(found, asked.out / f"{study.name}-transfer", asked.command)
+    page = write_transfer(found, effort.out / f"{study.name}-transfer", effort.command)
     console.print(f"tables: {page}", markup=False, soft_wrap=True)
