@@ -4,30 +4,28 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from evenplace.arrays import Array, Ints
 from evenplace.errors import PhotoError
 from evenplace.photos.table import Photos
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 from evenplace.places.tiers import tiers
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """The photos of one map: a city, or the part of it that lies in one zone."""
+class CutByCity:
+    """A rule that cuts the map of every city by itself."""
 
-    photos: Photos
-    city: str
-    zone: int
+    def partition(self, photos: Photos) -> Places:
+        """Cut the map where the photos are."""
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        raise NotImplementedError
 
 
-Cut = Callable[[Sheet], Places]
-
-
-def cut_cities(photos: Photos, cut: Cut) -> Places:
+def cut_cities(photos: Photos, cut: Callable[[Sheet], Places]) -> Places:
     """Cut the map of every city, so that no place is in two of them."""
     if not len(photos):
         raise PhotoError("there are no photos to make places of; check what was skipped")

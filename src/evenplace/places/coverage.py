@@ -6,7 +6,6 @@
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -137,7 +136,7 @@ def measure_diversity(descriptors: Any, places: Places) -> Diversity:
 
     A place with more than 64 photos is judged by 64 of them, evenly spaced.
     """
-    if descriptors.ndim != 2 or len(descriptors) != len(places.labels):
+    if len(descriptors.shape) != 2 or descriptors.shape[0] != len(places.labels):
         raise PhotoError(
             f"the descriptors have shape {descriptors.shape} and there are {len(places.labels)} "
             "photos; give one row a photo, in the order of the photos"
@@ -156,12 +155,3 @@ def measure_diversity(descriptors: Any, places: Places) -> Diversity:
         cosines = (z @ z.T)[np.triu_indices(len(z), 1)]  # (P (P - 1) / 2,)
         mean[place], spread[place] = cosines.mean(), cosines.std()
     return Diversity(mean, spread)
-
-
-def read_descriptors(path: str | Path) -> NDArray[np.floating]:
-    """Open anyone's descriptors (.npy, a row a photo) without loading them into memory."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as cause:
-        raise PhotoError(f"{path} is no .npy array of numbers ({cause}); check the file") from cause
-    return np.asarray(array) if array.dtype.kind != "f" else array

@@ -11,15 +11,15 @@ import numpy as np
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.grid import Grid
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 
 VIEWS = ("lateral", "frontal")
 
 
 @dataclass(frozen=True)
-class FocalGrid:
+class FocalGrid(CutByCity):
     """Cut square cells, and give each a focal point `distance` metres from its photos' mean.
 
     The first principal direction of the photos in a cell is the street's.  view="lateral" looks
@@ -53,10 +53,6 @@ class FocalGrid:
         """The cells alone."""
         return Grid(cell=self.cell, groups=self.groups, min_photos=self.min_photos)
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are; cells whose photos all look away are no places."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         photos = sheet.photos
         cells = self.grid.partition(photos)
@@ -68,11 +64,10 @@ class FocalGrid:
         number = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)
         return Places.build(
             replace(rule, points=tuple(map(tuple, points[keep].tolist()))),
+            sheet,
             labels=number[labels],
             ids=cells.ids[keep],
             counts=counts[keep],
-            zone=sheet.zone,
-            city=sheet.city,
             groups=cells.groups[keep],
         )
 

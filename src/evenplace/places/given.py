@@ -12,12 +12,12 @@ from evenplace.arrays import Bools, Doubles, Floats, Ints
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
-from evenplace.places.table import Places, box_outlines
+from evenplace.places.cities import CutByCity
+from evenplace.places.table import Places, Sheet, box_outlines
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(CutByCity):
     """Take the places of a column: photos with the same value, in one city, share a place.
 
     A photo that the places were not made from belongs to the place whose middle is nearest, if
@@ -47,7 +47,7 @@ class Given:
                 f"these photos have no column {self.column!r} that says their places; they have "
                 f"{', '.join(photos.table.column_names)}"
             )
-        return cut_cities(photos, self._cut)
+        return super().partition(photos)
 
     def _cut(self, sheet: Sheet) -> Places:
         values, known = _values(sheet.photos, self.column)
@@ -59,11 +59,10 @@ class Given:
         boxes = _boxes(sheet.photos, labels, int(keep.sum()))
         return Places.build(
             replace(self, boxes=tuple(map(tuple, boxes.tolist()))),
+            sheet,
             labels=labels,
             ids=ids[keep][:, None],
             counts=counts[keep],
-            zone=sheet.zone,
-            city=sheet.city,
         )
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:

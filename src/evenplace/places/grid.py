@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 
 EXACT = 1 << 52  # whole numbers below this are exact as floats
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(CutByCity):
     """Cut the map into square cells of `cell` metres (Eq. 1), optionally by heading too.
 
         i = floor(east / cell),  j = floor(north / cell),  h = floor(heading / (360 / heading_bins))
@@ -72,10 +72,6 @@ class Grid:
     def group_total(self) -> int:
         """How many groups there can be: N × N × L."""
         return self.groups**2 * self.heading_groups
-
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are."""
-        return cut_cities(photos, self._cut)
 
     def _cut(self, sheet: Sheet) -> Places:
         photos = sheet.photos
@@ -157,11 +153,10 @@ class Grid:
             ids, counts, groups, labels = ids[used], counts[used], groups[used], renumber[labels]
         return Places.build(
             self,
+            sheet,
             labels=labels,
             ids=ids,
             counts=counts,
-            zone=sheet.zone,
-            city=sheet.city,
             groups=groups,
         )
 

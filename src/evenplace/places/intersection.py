@@ -15,9 +15,9 @@ import numpy as np
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, box_outlines
+from evenplace.places.table import Places, Sheet, box_outlines
 
 
 class Partition(Protocol):
@@ -27,7 +27,7 @@ class Partition(Protocol):
 
 
 @dataclass(frozen=True)
-class Intersection:
+class Intersection(CutByCity):
     """Overlay coarse partitions: photos that share all their coarse places share a fine one.
 
     The id of a fine place is the row of its parent in each coarse partition.  A photo outside a
@@ -46,10 +46,6 @@ class Intersection:
                 f"an intersection is of two partitions or more, not of {len(self.partitions)}"
             )
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map coarsely several times, and where the cuts cross."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         parents = tuple(one.partition(sheet.photos) for one in self.partitions)
         span = Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
@@ -57,11 +53,10 @@ class Intersection:
         bare = tuple(replace(one, labels=np.empty(0, np.int64)) for one in parents)
         return Places.build(
             replace(self, partitions=(), parents=bare),
+            sheet,
             labels=found.labels,
             ids=span.unpack(found.keys),
             counts=found.counts,
-            zone=sheet.zone,
-            city=sheet.city,
         )
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:

@@ -13,16 +13,15 @@ import numpy as np
 
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
-from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.keys import tally
 from evenplace.places.median_splits import grow
 from evenplace.places.split_tree import Cuts
-from evenplace.places.table import Places, box_outlines
+from evenplace.places.table import Places, Sheet, box_outlines
 
 
 @dataclass(frozen=True)
-class KdTree:
+class KdTree(CutByCity):
     """Split the longer side of a cell at its median photo until it has at most `max_photos`.
 
     Counts then differ by a factor of two at most, as long as photos have positions of their own;
@@ -44,20 +43,15 @@ class KdTree:
         if isinstance(self.cuts, dict):
             object.__setattr__(self, "cuts", Cuts.from_plain(self.cuts))
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         cuts, labels = grow(sheet.photos.east, sheet.photos.north, self.max_photos)
         found = tally(labels, len(cuts.leaves), self.min_photos)
         return Places.build(
             replace(self, cuts=cuts),
+            sheet,
             labels=found.labels,
             ids=cuts.leaves[found.keys][:, None],
             counts=found.counts,
-            zone=sheet.zone,
-            city=sheet.city,
         )
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:

@@ -60,23 +60,15 @@ def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
         home[both.home == len(places.maps) + number] = known[0] if known else len(maps)
         own[(fresh.home == number) & bool(known)] = _TAIL
         maps += [] if known else [one]
+    extra = {
+        name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])
+        for name, values in places.extra.items()
+    }
+    ranked = np.concatenate([places.tiers, own])
+    both = replace(both, tiers=ranked, maps=tuple(maps), home=home, extra=extra)
     order = np.lexsort((*both.ids.T[::-1], home))
     rank = np.argsort(order)
-    grown = Places(
-        labels=np.append(rank, -1)[places.labels],
-        ids=both.ids[order],
-        centres=both.centres[order],
-        counts=both.counts[order],
-        groups=both.groups[order],
-        tiers=np.concatenate([places.tiers, own])[order],
-        areas=both.areas[order],
-        maps=tuple(maps),
-        home=home[order],
-        extra={
-            name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])[order]
-            for name, values in places.extra.items()
-        },
-    )
+    grown = replace(both.take(order), labels=np.append(rank, -1)[places.labels])
     return Opened(grown, rank[: len(places)])
 
 

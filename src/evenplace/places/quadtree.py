@@ -13,14 +13,14 @@ import numpy as np
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.grid import CORNERS, cell_numbers
 from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 
 
 @dataclass(frozen=True)
-class Quadtree:
+class Quadtree(CutByCity):
     """Quarter every cell with more than `max_photos`, then drop those with fewer than `min_photos`.
 
     PlaNet's t1 and t2, on squares of UTM metres where PlaNet has S2's cells.  There are `levels`
@@ -44,10 +44,6 @@ class Quadtree:
         if not 1 <= self.levels <= 40:
             raise SettingError(f"levels is {self.levels}; give 1 to 40")
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         east, north = sheet.photos.east, sheet.photos.north
         span = self._span(east, north)
@@ -61,9 +57,7 @@ class Quadtree:
         ids, counts, place = _distinct(ids, found.counts, self.min_photos)
         for start in range(0, len(keys), BLOCK):
             keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
-        return Places.build(
-            self, labels=keys, ids=ids, counts=counts, zone=sheet.zone, city=sheet.city
-        )
+        return Places.build(self, sheet, labels=keys, ids=ids, counts=counts)
 
     def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
         """Cut the map several times, coarse to fine: HGE's (5000, 2000, 1000).

@@ -4,7 +4,7 @@
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from evenplace.arrays import Array, Doubles, Floats, Ints
+from evenplace.arrays import Array, Bools, Doubles, Floats, Ints
 from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
@@ -39,6 +39,15 @@ class Rule(Protocol):
 
     def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The corners of each place, east and north: (C, k) -> (C, V, 2)."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The photos of one map: a city, or the part of it that lies in one zone."""
+
+    photos: Photos
+    city: str
+    zone: int
 
 
 @dataclass(frozen=True)
@@ -92,17 +101,15 @@ class Places:
     def build(
         cls,
         rule: Rule,
+        where: Sheet | Map,
         *,
         labels: Ints,
         ids: Ints,
         counts: Ints,
-        zone: int,
-        city: str = "",
         groups: NDArray[np.int32] | None = None,
-        extra: dict[str, Ints] | None = None,
     ) -> Self:
         """Complete the places of one map: outlines give centres and areas."""
-        corners = rule.outlines(ids, zone)  # (C, V, 2)
+        corners = rule.outlines(ids, where.zone)  # (C, V, 2)
         return cls(
             labels=labels,
             ids=ids,
@@ -111,9 +118,8 @@ class Places:
             groups=np.zeros(len(ids), np.int32) if groups is None else groups,
             tiers=tiers(counts),
             areas=_areas(corners),
-            maps=(Map(city, zone, rule, ids.shape[1]),),
+            maps=(Map(where.city, where.zone, rule, ids.shape[1]),),
             home=np.zeros(len(ids), np.int32),
-            extra=extra or {},
         )
 
     @property
@@ -202,6 +208,12 @@ class Places:
                 "say which one positions are in: zone="
             )
         return zones.pop()
+
+    def take(self, which: Ints | Bools) -> Self:
+        """Some of the places, or all in another order; labels stay as they are."""
+        columns = {name: getattr(self, name)[which] for name in ("ids", "centres", *_COLUMNS)}
+        extra = {name: values[which] for name, values in self.extra.items()}
+        return replace(self, **columns, extra=extra)
 
     def columns(self) -> dict[str, Array]:
         """What identifies the places, for a checkpoint."""
@@ -304,12 +316,11 @@ class Places:
         own = Map.from_plain(plain)
         return cls.build(
             own.rule,
+            own,
             labels=np.empty(0, np.int64),
             ids=np.array(plain["ids"], np.int64),
             counts=np.array(plain["counts"], np.int64),
             groups=np.array(plain["groups"], np.int32),
-            zone=own.zone,
-            city=own.city,
         )
 
 

@@ -82,18 +82,8 @@ def without(places: Places, rows: Ints) -> Places:
     counts = np.bincount(labels[labels >= 0], minlength=len(places))
     kept = counts > 0
     number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    return replace(
-        places,
-        labels=number[labels],
-        ids=places.ids[kept],
-        centres=places.centres[kept],
-        counts=counts[kept],
-        groups=places.groups[kept],
-        tiers=tiers(counts[kept]),
-        areas=places.areas[kept],
-        home=places.home[kept],
-        extra={name: values[kept] for name, values in places.extra.items()},
-    )
+    left = counts[kept]
+    return replace(places.take(kept), labels=number[labels], counts=left, tiers=tiers(left))
 
 
 def _mean(right: Bools) -> float:
