@@ -9,28 +9,10 @@ from evenplace.arrays import Bytes, Doubles, Floats, Ints
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day
 from evenplace.city.plan import Street, Town
+from evenplace.city.style import COLOURS
 
 FIELD, PAVEMENT, ASPHALT, KERB, PAINT, GRASS, PAVING, YARD = range(8)
-DRY = np.array(
-    [
-        (116, 122, 84), (156, 151, 143), (112, 111, 110), (178, 174, 166), (206, 204, 196),
-        (98, 122, 66), (172, 160, 142), (134, 126, 110),
-    ],
-    np.float32,
-)  # fmt: skip
-SNOW = np.array(
-    [
-        (226, 229, 234), (206, 209, 215), (136, 138, 144), (214, 217, 222), (150, 152, 156),
-        (230, 233, 238), (212, 215, 220), (218, 221, 226),
-    ],
-    np.float32,
-)  # fmt: skip
-SEASONS = {
-    "spring": (1.0, 1.06, 0.95),
-    "summer": (1.02, 1.0, 0.92),
-    "autumn": (1.2, 0.98, 0.8),
-    "winter": (1.05, 0.92, 0.92),
-}
+DRY, SNOW = (np.array(COLOURS["ground"][lies], np.float32) for lies in ("dry", "snow"))
 NEAR = 0.7  # metres ahead of the camera where quads are cut
 REACH = 150.0
 
@@ -66,13 +48,15 @@ def lay_ground(town: Town) -> Ground:
 
 def _strip(street: Street, right: float, left: float, *, margin: float) -> Doubles:
     start, end = street.start - margin * street.along, street.end + margin * street.along
-    return np.stack([start + right * street.left, end + right * street.left,
-                     end + left * street.left, start + left * street.left])  # fmt: skip
+    return _between(street, start, end, right, left)
 
 
 def _patch(street: Street, begin: float, length: float, right: float, left: float) -> Doubles:
     start = street.start + begin * street.along
-    end = start + length * street.along
+    return _between(street, start, start + length * street.along, right, left)
+
+
+def _between(street: Street, start: Doubles, end: Doubles, right: float, left: float) -> Doubles:
     return np.stack([start + right * street.left, end + right * street.left,
                      end + left * street.left, start + left * street.left])  # fmt: skip
 
@@ -137,5 +121,5 @@ def ground_palette(day: Day) -> Floats:
         return SNOW / np.float32(255)
     palette = DRY / np.float32(255)
     for code in (FIELD, GRASS):
-        palette[code] *= np.array(SEASONS[day.season], np.float32)
+        palette[code] *= np.array(COLOURS["ground"]["seasons"][day.season], np.float32)
     return palette * np.float32(0.66 if day.ground == "wet" else 1.0)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from evenplace.city.canvas import SHOP_GLASS, Canvas, shade
-from evenplace.city.style import Colour, Style
+from evenplace.city.style import COLOURS, Colour, Style, palette
 
 GLASS: Colour = (62, 74, 88)
-CURTAINS: list[Colour] = [(214, 208, 196), (188, 176, 156), (160, 150, 150), (196, 186, 150)]
+CURTAINS = palette(COLOURS["curtains"])
 
 
 def draw_windows(rng: np.random.Generator, canvas: Canvas, style: Style, *, plain: bool) -> None:

@@ -14,24 +14,16 @@ from PIL import Image, ImageDraw
 from evenplace.arrays import Doubles
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
-from evenplace.city.style import Colour
+from evenplace.city.style import COLOURS, Colour, palette
 
 Point = tuple[float, float, float]  # metres forward, to the left, up
 Box = tuple[float, float, float, float]  # rear, front, half width, z
 
-PAINTS: list[Colour] = [
-    (196, 198, 200), (58, 60, 64), (150, 154, 158), (120, 32, 32), (38, 56, 92), (222, 222, 218),
-    (72, 84, 78), (96, 82, 66), (34, 34, 38), (150, 122, 60),
-]  # fmt: skip
+PAINTS = palette(COLOURS["cars"])
 GLASS, TYRE, HUB = (44, 50, 58), (26, 26, 28), (150, 152, 156)
 HEAD, TAIL, PLATE, SNOW = (226, 226, 214), (150, 26, 24), (224, 222, 206), (236, 238, 242)
 VARIETIES = 6
-LEAVES: dict[str, list[Colour]] = {
-    "spring": [(122, 150, 76), (136, 158, 84), (150, 160, 100)],
-    "summer": [(84, 116, 58), (96, 124, 62), (74, 106, 60)],
-    "autumn": [(186, 128, 52), (170, 96, 46), (150, 136, 66)],
-    "winter": [(0, 0, 0)],
-}
+LEAVES = {season: palette(colours) for season, colours in COLOURS["leaves"].items()}
 
 
 class Surface(Protocol):

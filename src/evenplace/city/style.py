@@ -3,43 +3,29 @@
 Knows nothing of streets or pixels; every length is in metres.
 """
 
+import tomllib
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
 Colour = tuple[int, int, int]
 
-WALLS: dict[str, list[Colour]] = {
-    "plaster": [
-        (226, 214, 190), (214, 186, 140), (206, 168, 150), (198, 200, 196), (236, 232, 222),
-        (176, 186, 166), (170, 184, 196), (202, 150, 112), (222, 200, 160), (188, 120, 100),
-    ],
-    "brick": [
-        (148, 84, 66), (166, 104, 80), (178, 148, 112), (120, 78, 68), (192, 164, 130),
-        (134, 96, 82),
-    ],
-    "stone": [(202, 192, 172), (184, 174, 156), (170, 168, 162), (212, 200, 170)],
-    "panel": [(176, 178, 178), (150, 156, 162), (206, 206, 202), (120, 128, 134), (190, 180, 166)],
-}  # fmt: skip
-TRIMS: list[Colour] = [(236, 232, 222), (214, 206, 190), (190, 186, 178), (120, 104, 90)]
-FRAMES: list[Colour] = [(240, 238, 232), (70, 60, 54), (92, 106, 98), (52, 60, 70), (150, 110, 76)]
-DOORS: list[Colour] = [
-    (98, 44, 40), (40, 66, 58), (44, 58, 88), (92, 66, 46), (60, 60, 62), (150, 112, 58),
-    (118, 132, 128),
-]  # fmt: skip
-ROOFS: list[Colour] = [(150, 84, 62), (126, 70, 56), (92, 92, 96), (74, 78, 86), (116, 96, 80)]
-SHOPS: list[Colour] = [
-    (44, 74, 66), (120, 42, 40), (36, 50, 84), (188, 146, 62), (64, 58, 56), (214, 206, 190),
-    (108, 62, 84), (74, 102, 120),
-]  # fmt: skip
-TRADES = [
-    "CAFE", "BAKERY", "BOOKS", "FLOWERS", "BAR", "HOTEL", "PHARMACY", "WINES", "TAILOR",
-    "MARKET", "CINEMA", "SHOES", "BANK", "TEA", "OPTICS", "BIKES", "PIZZA", "TOYS",
-]  # fmt: skip
-STARTS = ["LU", "MA", "OR", "BEL", "TO", "VER", "NO", "SA", "AL", "RI", "KO", "DEL", "FI", "MON"]
-ENDS = ["MEN", "RA", "LINE", "TTI", "NA", "DOR", "VIA", "LLE", "STO", "GA", "RIN", "BERG"]
+_FILE = resources.files("evenplace") / "city" / "colours.toml"
+COLOURS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def palette(colours: list[list[int]]) -> list[Colour]:
+    """Colours of the file as they are drawn with."""
+    return [(red, green, blue) for red, green, blue in colours]
+
+
+WALLS = {material: palette(colours) for material, colours in COLOURS["walls"].items()}
+TRIMS, FRAMES, DOORS, ROOFS, SHOPS = (
+    palette(COLOURS[part]) for part in ("trims", "frames", "doors", "roofs", "shops")
+)
 
 
 @dataclass(frozen=True)
@@ -142,6 +128,9 @@ def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:
 
 
 def _sign(rng: np.random.Generator) -> str:
-    name = STARTS[int(rng.integers(len(STARTS)))] + ENDS[int(rng.integers(len(ENDS)))]
-    trade = TRADES[int(rng.integers(len(TRADES)))]
+    start, end, trade = (
+        COLOURS[words][int(rng.integers(len(COLOURS[words])))]
+        for words in ("starts", "ends", "trades")
+    )
+    name = start + end
     return [f"{trade} {name}", name, f"{name} {trade}", trade][int(rng.integers(4))]

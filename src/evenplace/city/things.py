@@ -14,7 +14,7 @@ from evenplace.city.canvas import shade
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
 from evenplace.city.sprites import VARIETIES, draw_car, tree_sprites
-from evenplace.city.style import Colour
+from evenplace.city.style import COLOURS, Colour, palette
 
 SHADOW = 128
 # nearest and farthest depth at which a thing is painted, and half its width, in metres
@@ -24,9 +24,7 @@ BOUNDS = {
     "lamp": (1.3, 45.0, 0.3),
     "person": (2.5, 45.0, 0.4),
 }
-COATS: list[Colour] = [(60, 66, 84), (120, 58, 52), (70, 84, 66), (150, 140, 124), (44, 44, 48),
-                       (176, 150, 96), (88, 98, 120)]  # fmt: skip
-SKINS: list[Colour] = [(214, 176, 150), (150, 110, 86), (104, 74, 58)]
+COATS, SKINS = (palette(COLOURS[part]) for part in ("coats", "skins"))
 
 Cut = tuple[float, float, float]
 
