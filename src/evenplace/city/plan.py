@@ -90,7 +90,8 @@ def plan_town(seed: int) -> Town:
     for i in range(LINES + 1):
         for j in range(LINES + 1):
             kinds = (upward[j], across[i + 1], upward[j + 1], across[i])
-            corners = _inset(_quad(crossings, i, j), [WIDTHS[kind] / 2 for kind in kinds])
+            around = crossings[[i, i + 1, i + 1, i], [j, j, j + 1, j + 1]]  # (4, 2)
+            corners = _inset(around, [WIDTHS[kind] / 2 for kind in kinds])
             blocks.append(Block(corners, uses[i, j]))
             buildings += _build(rng, corners, kinds, uses[i, j])
     buildings += _ring(rng, crossings)
@@ -123,10 +124,6 @@ def _crossings(rng: np.random.Generator) -> Doubles:
     turned = nodes @ rotation.T
     placed: Doubles = turned - turned.min(axis=(0, 1)) + MARGIN
     return placed
-
-
-def _quad(nodes: Doubles, i: int, j: int) -> Doubles:
-    return np.stack([nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1], nodes[i, j + 1]])
 
 
 def _streets(nodes: Doubles, across: list[str], upward: list[str]) -> tuple[Street, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_weights
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from evenplace.errors import SettingError
 from evenplace.photos.pictures import Size, height_width
@@ -43,42 +43,26 @@ class FoldedStages:
             return stages
         if not any(isinstance(m, nn.BatchNorm2d) for stage in stages for m in stage.modules()):
             return stages
-        seen = tuple((t.data_ptr(), t._version) for stage in stages for t in _tensors(stage))
+        tensors = [t for stage in stages for t in (*stage.parameters(), *stage.buffers())]
+        seen = tuple((one.data_ptr(), one._version) for one in tensors)
         if seen != self._seen:
-            self._folded = [_fold(copy.deepcopy(stage)) for stage in stages]
+            self._folded = [_fold(copy.deepcopy(stage).eval()) for stage in stages]
             self._seen = seen
         return self._folded
-
-
-def _tensors(stage: nn.Module) -> list[Tensor]:
-    return [*stage.parameters(), *stage.buffers()]
 
 
 @torch.no_grad()
 def _fold(module: nn.Module) -> nn.Module:
     """Fold each batch norm into the convolution registered before it; keep its activation."""
-    before: nn.Module | None = None
+    before: tuple[str, nn.Module] = ("", module)
     for name, child in list(module.named_children()):
-        if isinstance(child, nn.BatchNorm2d) and isinstance(before, nn.Conv2d):
-            _absorb(before, child)
+        if isinstance(child, nn.BatchNorm2d) and isinstance(before[1], nn.Conv2d):
+            module.add_module(before[0], fuse_conv_bn_eval(before[1], child))
             module.add_module(name, getattr(child, "act", nn.Identity()))
         else:
             _fold(child)
-        before = child
+        before = name, child
     return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
-
-
-def _absorb(conv: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
-    weight, bias = fuse_conv_bn_weights(
-        conv.weight,
-        conv.bias,
-        norm.running_mean,  # type: ignore[arg-type]
-        norm.running_var,  # type: ignore[arg-type]
-        norm.eps,
-        norm.weight,
-        norm.bias,
-    )
-    conv.weight, conv.bias = nn.Parameter(weight, False), nn.Parameter(bias, False)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,8 @@ class Batcher:
         del photo
         self._unanswered += 1
         try:
-            if self._unanswered == 1 and not self._working.locked() and self._small(question):
+            alone = self._unanswered == 1 and not self._working.locked()
+            if alone and len(question.photo) <= _SMALL:
                 answer = await self._alone(question)
                 if answer is not None:
                     return answer
@@ -130,9 +131,6 @@ class Batcher:
             return await asked.answer
         finally:
             self._unanswered -= 1
-
-    def _small(self, question: _Question) -> bool:
-        return len(question.photo) <= _SMALL
 
     async def _alone(self, question: _Question) -> Answer | None:
         """One way to a thread and back instead of two: half a millisecond of a lone question.

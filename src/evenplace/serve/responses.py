@@ -41,7 +41,7 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
             schema.PlacePhoto(
                 **spot,
                 photo=snapshot.photo_id(int(row)),
-                heading=_heading(heading),
+                heading=round(float(heading), 1) if np.isfinite(heading) else None,
                 time=None if np.isnat(time) else str(time),
             )
             for spot, row, heading, time in zip(
@@ -92,7 +92,3 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         request_bytes=settings.limits.request_bytes,
         photo_pixels=settings.limits.photo_pixels,
     )
-
-
-def _heading(heading: np.float32) -> float | None:
-    return round(float(heading), 1) if np.isfinite(heading) else None

@@ -89,7 +89,8 @@ def cache_trunk(
     """
     folder.mkdir(parents=True, exist_ok=True)
     trunk, stamps = _digest_trunk(network), [stamp_file(path) for path in paths]
-    key = f"{trunk}-{_digest(stamps)}"
+    listed = "\n".join(stamps)
+    key = f"{trunk}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
     files = [folder / f"{key}-{views.name(view)}.npy" for view in range(views.count)]
     rows = np.arange(len(paths))
     if not files[0].exists() and (larger := _find_larger(folder, trunk, stamps)):
@@ -97,12 +98,11 @@ def cache_trunk(
     skipped: dict[str, str] = {}
     for view, file in enumerate(files):
         if not file.exists():
-            tell = _counted(progress, view * len(paths), views.count * len(paths))
             with only_writer(folder / ".lock", RunError, wait=True):
                 if not file.exists():  # another run that shares the folder may have made it
-                    _run_view(network, paths, views, view, file, tell)
+                    _run_view(network, paths, views, view, file, progress)
             if view == 0:
-                file.with_suffix(".photos").write_text("\n".join(stamps))
+                file.with_suffix(".photos").write_text(listed)
         skipped |= json.loads(file.with_suffix(".json").read_text())
     maps = tuple(np.load(file, mmap_mode="r") for file in files)
     left_out = tuple(Skipped(path, skipped[path]) for path in paths if path in skipped)
@@ -146,7 +146,7 @@ def _run_view(
     views: ViewSettings,
     view: int,
     file: Path,
-    progress: Progress,
+    progress: Progress | None,
 ) -> None:
     """Write one view to a partial file, which goes on where it was, and rename it when whole."""
     work = _PartialView(file, len(paths), views.seed * 1009 + view)
@@ -159,7 +159,8 @@ def _run_view(
                 pixels = augmented(pixels, work.generator, views.augmentation)
             work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())
         work.advance(len(batch.rows) + len(batch.skipped))
-        progress(work.done, len(paths))
+        if progress:
+            progress(view * len(paths) + work.done, views.count * len(paths))
     work.finish()
 
 
@@ -200,28 +201,15 @@ class _PartialView:
 
     def finish(self) -> None:
         if not isinstance(self.maps, np.memmap):
-            raise PhotoError(
-                f"none of the {self.photos} photos could be decoded: {_first(self.skipped)}"
-            )
+            why = next(iter(self.skipped.values()), "there are no photos")
+            raise PhotoError(f"none of the {self.photos} photos could be decoded: {why}")
         self.maps.flush()
         self.file.with_suffix(".json").write_text(json.dumps(self.skipped))
         self.partial.replace(self.file)
         self.note.unlink(missing_ok=True)
 
 
-def _first(skipped: dict[str, str]) -> str:
-    return next(iter(skipped.values()), "there are no photos")
-
-
-def _counted(progress: Progress | None, before: int, total: int) -> Progress:
-    return lambda done, _: progress(before + done, total) if progress else None
-
-
 def _digest_trunk(network: PlaceNetwork) -> str:
     frozen = [stage.state_dict() for stage in network.backbone.stages[: network.backbone.cut]]
     weights = ((n, t.cpu().contiguous().numpy()) for stage in frozen for n, t in stage.items())
     return digest_weights(weights, f"{network.image_size}|{network.backbone.spec}")
-
-
-def _digest(stamps: list[str]) -> str:
-    return hashlib.sha256("\n".join(stamps).encode()).hexdigest()[:16]

@@ -100,7 +100,12 @@ def train(
     if home.type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     trainer = _Trainer(
-        photos, recipe, run, cache_folder or run / "cache", announce or _silent, precision
+        photos,
+        recipe,
+        run,
+        cache_folder or run / "cache",
+        announce or (lambda _: lambda done, total: None),
+        precision,
     )
     with _only_training(run, ranks):
         trained = trainer.train(network, places, ranks, on_validated)
@@ -120,10 +125,6 @@ def _only_training(run: Path, ranks: Ranks) -> Iterator[None]:
 
         ranks.lead(enter)
         yield
-
-
-def _silent(_: str) -> Progress:
-    return lambda done, total: None
 
 
 @dataclass(frozen=True)
