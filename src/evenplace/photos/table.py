@@ -211,13 +211,6 @@ class Photos:
         apart: Doubles = (self.zone.astype(np.float64) - self.zone[0]) * 1e5
         return apart
 
-    def only(self, **wanted: Any) -> "Photos":
-        """Keep the photos whose columns have these values: `photos.only(city="cph", zone=33)`."""
-        mask = np.ones(len(self), bool)
-        for name, value in wanted.items():
-            mask &= self.column(name) == value
-        return self[mask]
-
     def write(self, path: str | Path) -> None:
         """Write a Parquet file, with what was skipped and why in its metadata."""
         skipped = json.dumps([asdict(one) for one in self.skipped]).encode()

@@ -13,7 +13,7 @@ from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
-from evenplace.places.keys import BLOCK, Span, look_up, tally
+from evenplace.places.keys import Span, blocks, look_up, tally
 from evenplace.places.table import Places, Sheet
 
 EXACT = 1 << 52  # whole numbers below this are exact as floats
@@ -78,8 +78,7 @@ class Grid(CutByCity):
         span = self._span(photos)
         keys = np.empty(len(photos), np.int64)
         east, north, heading = photos.east, photos.north, photos.heading
-        for start in range(0, len(keys), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(keys)):
             keys[rows] = self._keys(span, east[rows], north[rows], heading[rows])
         found = tally(keys, span.total, self.min_photos)
         return self._places(span.unpack(found.keys), found.counts, found.labels, sheet)

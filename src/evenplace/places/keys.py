@@ -3,7 +3,7 @@
 # N photos · C places · k columns of an id
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,11 @@ from evenplace.errors import PlaceError
 
 BLOCK = 1 << 16  # rows at a time: what the processor's cache holds
 DENSE = 1 << 26  # most entries of a table to count in: 512 MB
+
+
+def blocks(rows: int, size: int = BLOCK) -> Iterator[slice]:
+    """So many rows one after the other, a slice at a time."""
+    return (slice(start, start + size) for start in range(0, rows, size))
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,8 @@ def look_up(known: Ints, keys: Ints, total: int, out: Ints | None = None) -> Int
     if _dense(total, len(keys)):
         table = np.full(total + 1, -1, np.int32)  # half the memory to jump about in
         table[known] = np.arange(len(known), dtype=np.int32)
-    for start in range(0, len(keys), BLOCK):
-        block = keys[start : start + BLOCK]
-        labels[start : start + BLOCK] = table[block] if table is not None else _search(known, block)
+    for rows in blocks(len(keys)):
+        labels[rows] = _search(known, keys[rows]) if table is None else table[keys[rows]]
     return labels
 
 

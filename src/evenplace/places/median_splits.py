@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Bools, Doubles, Ints
-from evenplace.places.keys import BLOCK
+from evenplace.places.keys import blocks
 from evenplace.places.split_tree import BLOCK as SMALL
 from evenplace.places.split_tree import EAST, MASK, NORTH, STEPS, Cuts, Lattice
 
@@ -44,8 +44,7 @@ def grow(east: Doubles, north: Doubles, most: int) -> tuple[Cuts, Ints]:
     root = (float(east.min()), float(north.min()), float(east.max()), float(north.max()))
     lattice = Lattice.over(root)
     codes = np.empty(len(east), np.int64)
-    for start in range(0, len(codes), BLOCK):
-        rows = slice(start, start + BLOCK)
+    for rows in blocks(len(codes)):
         codes[rows] = lattice.codes(east[rows], north[rows])
     trunk = _grow_trunk(codes, most) if len(codes) > MANY else _bare_trunk()
     twigs = _grow_twigs(_sorted_photos(codes, trunk), trunk, most)
@@ -61,14 +60,14 @@ def _label(cuts: Cuts, trunk: Trunk, codes: Ints) -> Ints:
     numbered[cuts.rows_of(cuts.leaves)] = np.arange(len(cuts.leaves))
     start_of_bin = cuts.rows_of(trunk.nodes).astype(np.int32)[trunk.cell_of_bin]
     labels = np.empty(len(codes), np.int64)
-    for first in range(0, len(labels), SMALL):
-        block = codes[first : first + SMALL]
+    for block_rows in blocks(len(labels), SMALL):
+        block = codes[block_rows]
         # Crops of one panorama lie side by side and share a position: walk once for each run.
         runs = np.append(0, np.flatnonzero(block[1:] != block[:-1]) + 1)
         spots = block[runs]
         rows = start_of_bin[_bins(spots, trunk.bits)].astype(np.int64)
         found = numbered[cuts.walk(spots, rows)]
-        labels[first : first + SMALL] = np.repeat(found, np.diff(runs, append=len(block)))
+        labels[block_rows] = np.repeat(found, np.diff(runs, append=len(block)))
     return labels
 
 
@@ -86,8 +85,8 @@ def _grow_trunk(codes: Ints, most: int) -> Trunk:
     bits = min(len(codes).bit_length() // 2, BINS)  # about a photo or more to a bin
     side = 1 << bits
     keys = np.empty(len(codes), np.int64)
-    for start in range(0, len(keys), BLOCK):
-        keys[start : start + BLOCK] = _bins(codes[start : start + BLOCK], bits)
+    for rows in blocks(len(keys)):
+        keys[rows] = _bins(codes[rows], bits)
     counted = np.bincount(keys, minlength=side * side).reshape(side, side)
     del keys
     sums = np.zeros((side + 1, side + 1), np.int64)
@@ -157,10 +156,9 @@ def _count(sums: Ints, bins: Ints) -> Ints:
 def _sorted_photos(codes: Ints, trunk: Trunk) -> Ints:
     """Each photo as cell, east and north in one integer, sorted; 41 million sort in a second."""
     keys = np.empty(len(codes), np.int64)
-    for start in range(0, len(keys), BLOCK):
-        block = codes[start : start + BLOCK]
-        cells = trunk.cell_of_bin[_bins(block, trunk.bits)].astype(np.int64)
-        keys[start : start + BLOCK] = (cells << (2 * STEPS)) | block
+    for rows in blocks(len(keys)):
+        cells = trunk.cell_of_bin[_bins(codes[rows], trunk.bits)].astype(np.int64)
+        keys[rows] = (cells << (2 * STEPS)) | codes[rows]
     keys.sort()
     return keys
 

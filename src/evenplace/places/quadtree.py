@@ -5,7 +5,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.grid import CORNERS, cell_numbers
-from evenplace.places.keys import BLOCK, Span, look_up, tally
+from evenplace.places.keys import Span, blocks, look_up, tally
 from evenplace.places.table import Places, Sheet
 
 
@@ -48,30 +47,27 @@ class Quadtree(CutByCity):
         east, north = sheet.photos.east, sheet.photos.north
         span = self._span(east, north)
         keys = np.empty(len(east), np.int64)
-        for start in range(0, len(keys), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(keys)):
             keys[rows] = span.pack(self._finest(east[rows], north[rows]))
         found = tally(keys, span.total)
         fine = span.unpack(found.keys)  # (F, 2) column, row
         ids = self._ancestors(fine, self._depths(fine, found.counts))  # (F, 3)
         ids, counts, place = _distinct(ids, found.counts, self.min_photos)
-        for start in range(0, len(keys), BLOCK):
-            keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
+        for rows in blocks(len(keys)):
+            keys[rows] = place[keys[rows]]
         return Places.build(self, sheet, labels=keys, ids=ids, counts=counts)
 
-    def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
-        """Cut the map several times, coarse to fine: HGE's (5000, 2000, 1000).
+    def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> Places:
+        """Cut the map several times, coarse to fine, as HGE's 5000, 2000, 1000: the finest places.
 
-        Cells are nested; `extra["parent"]` of each but the first is its place in the one before.
+        Cells are nested: `extra["level_0"]`, the coarsest, `level_1` … say which place of a coarser
+        cut holds each.
         """
         if list(max_photos) != sorted(max_photos, reverse=True) or not max_photos:
             raise SettingError(f"max_photos is {max_photos}; go from coarse to fine")
-        cut = [replace(self, max_photos=most).partition(photos) for most in max_photos]
-        nested = [cut[0]]
-        for coarse, fine in pairwise(cut):
-            parent = coarse.locate(fine.centres, zone=fine.zones, home=fine.home)
-            nested.append(replace(fine, extra={"parent": parent}))
-        return tuple(nested)
+        *coarse, fine = (replace(self, max_photos=most).partition(photos) for most in max_photos)
+        parents = [one.locate(fine.centres, zone=fine.zones, home=fine.home) for one in coarse]
+        return replace(fine, extra={f"level_{n}": parent for n, parent in enumerate(parents)})
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which cell each position lies in, asking every level there is: (N, 2) -> (N,)."""

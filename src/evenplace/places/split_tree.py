@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Doubles, Ints
+from evenplace.places.keys import blocks
 
 EAST, NORTH = 0, 1
 STEPS = 23  # bits of a lattice coordinate: 2 mm across a city
@@ -138,12 +139,12 @@ class Cuts:
         numbered[np.searchsorted(self.everything, self.leaves)] = np.arange(len(self.leaves))
         west, south, east, north = self.root
         found = np.empty(len(positions), np.int64)
-        for first in range(0, len(positions), BLOCK):
-            x, y = positions[first : first + BLOCK].T
+        for part in blocks(len(positions), BLOCK):
+            x, y = positions[part].T
             on = (x >= west) & (x <= east) & (y >= south) & (y <= north)
             codes = self.lattice.codes(np.where(on, x, west), np.where(on, y, south))
             rows = self.walk(codes, np.zeros(len(codes), np.int64))
-            found[first : first + BLOCK] = np.where(on, numbered[rows], -1)
+            found[part] = np.where(on, numbered[rows], -1)
         return found
 
     def boxes(self, leaves: Ints) -> Doubles:
