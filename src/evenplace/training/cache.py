@@ -32,6 +32,7 @@ from evenplace.training.augment import Augmentation, augmented
 
 _BATCH = 8
 _CHUNK = 64
+_USUAL = Augmentation()
 _KEEP = 1024  # photos between two notes of how far a view has come
 
 
@@ -40,20 +41,12 @@ class ViewSettings:
     """Which views of each photo are kept.  View 0 is the photo as it is."""
 
     count: int = 1
-    augment: bool = True
-    flip: bool = False
     seed: int = 0
-    how: Augmentation | None = None  # by default the usual crop and colours
-
-    @property
-    def augmentation(self) -> Augmentation:
-        return self.how or Augmentation(flip=self.flip)
+    how: Augmentation | None = _USUAL  # None: all of them are the photo as it is
 
     def name(self, view: int) -> str:
         """Tell one view's file from another's; the plain photo is the same under all settings."""
-        if not view or not self.augment:
-            return "plain"
-        return f"{self.augmentation.name()}-{self.seed}-{view}"
+        return f"{self.how.name()}-{self.seed}-{view}" if view and self.how else "plain"
 
 
 @dataclass(frozen=True)
@@ -155,8 +148,8 @@ def _run_view(
         work.skipped |= {item.path: item.reason for item in batch.skipped}
         if batch.rows:
             pixels = carry(torch.from_numpy(batch.pixels), network.anchor)
-            if view and views.augment:
-                pixels = augmented(pixels, work.generator, views.augmentation)
+            if view and views.how:
+                pixels = augmented(pixels, work.generator, views.how)
             work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())
         work.advance(len(batch.rows) + len(batch.skipped))
         if progress:
