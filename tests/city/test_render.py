@@ -8,13 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.city import atlas
+from evenplace.city.buildings import Building, Wall, draw_style
 from evenplace.city.camera import Camera
 from evenplace.city.draw import QUALITY
 from evenplace.city.light import query_days, survey_days
-from evenplace.city.lots import Building, Wall
 from evenplace.city.plan import Street, plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.style import draw_style
 from evenplace.city.survey import plan_survey
 from evenplace.city.walls import cast, gather_walls
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evenplace.arrays import Floats
-from evenplace.city.style import Colour
+from evenplace.city.buildings import Colour
 
 SHOP_GLASS = 200
+Texels = NDArray[np.uint32]  # red, green, blue and a pane's code in one word each
 
 
 class Canvas:
@@ -81,7 +82,7 @@ class Canvas:
         self.picture = Image.fromarray(np.minimum(grown >> 6, 255).astype(np.uint8))
         self._brush = ImageDraw.Draw(self.picture)
 
-    def texels(self) -> NDArray[np.uint32]:
+    def texels(self) -> Texels:
         """Red, green, blue and the pane's code packed into one word each; (rows, columns)."""
         colours = np.asarray(self.picture, np.uint32)
         codes = np.asarray(self.codes, np.uint32)

@@ -6,10 +6,10 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Bytes, Doubles, Floats, Ints
+from evenplace.city.buildings import COLOURS
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day
 from evenplace.city.plan import Street, Town
-from evenplace.city.style import COLOURS
 
 FIELD, PAVEMENT, ASPHALT, KERB, PAINT, GRASS, PAVING, YARD = range(8)
 DRY, SNOW = (np.array(COLOURS["ground"][lies], np.float32) for lies in ("dry", "snow"))

@@ -6,8 +6,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Floats
+from evenplace.city.buildings import Building
 from evenplace.city.canvas import smooth_noise
-from evenplace.city.lots import Building
 
 Tone = tuple[float, float, float]
 CLEAR: tuple[Tone, Tone] = ((0.33, 0.53, 0.82), (0.74, 0.84, 0.93))

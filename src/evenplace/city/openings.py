@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from evenplace.city.buildings import COLOURS, Colour, Style, palette
 from evenplace.city.canvas import SHOP_GLASS, Canvas, shade
-from evenplace.city.style import COLOURS, Colour, Style, palette
 
 GLASS: Colour = (62, 74, 88)
 CURTAINS = palette(COLOURS["curtains"])

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Doubles
-from evenplace.city.lots import Building, fill_edge, monument
-from evenplace.city.style import draw_style
+from evenplace.city.buildings import Building, fill_edge, monument
 
 LINES = 7  # streets each way
 MARGIN = 30.0  # metres round the streets, for the outermost houses
@@ -173,7 +172,7 @@ def _build(
     found: list[Building] = []
     for edge, kind in enumerate(kinds):
         if kind != "edge":
-            found += fill_edge(rng, corners, edge, kind, draw_style)
+            found += fill_edge(rng, corners, edge, kind)
     return found
 
 
@@ -189,7 +188,7 @@ def _ring(rng: np.random.Generator, nodes: Doubles) -> list[Building]:
         along = (end - start) / np.hypot(*(end - start))
         outward = np.array([along[1], -along[0]])
         quad = np.stack([end, start, start + 40 * outward, end + 40 * outward]) + 9 * outward
-        found += fill_edge(rng, quad, 0, "street", draw_style)
+        found += fill_edge(rng, quad, 0, "street")
     return found
 
 

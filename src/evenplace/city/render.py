@@ -7,8 +7,9 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageChops
 
-from evenplace.city.atlas import TEXELS_PER_METRE, Atlas
 from evenplace.city.camera import Camera
+from evenplace.city.canvas import Texels
+from evenplace.city.facade import TEXELS_PER_METRE, Atlas
 from evenplace.city.ground import lay_ground, paint_codes
 from evenplace.city.light import ABOVE, AROUND, TOP, Day, Shadows, draw_sky
 from evenplace.city.plan import plan_town
@@ -18,7 +19,6 @@ from evenplace.city.walls import (
     GROUND,
     Keys,
     Layers,
-    Texels,
     View,
     cast,
     gather_walls,

@@ -11,10 +11,10 @@ import numpy as np
 
 from evenplace.arrays import Bytes, Floats
 from evenplace.city.camera import Camera
-from evenplace.city.canvas import SHOP_GLASS, smooth_noise
+from evenplace.city.canvas import SHOP_GLASS, Texels, smooth_noise
 from evenplace.city.ground import ground_palette
 from evenplace.city.light import Day, Shadows
-from evenplace.city.walls import Keys, Layers, Texels, View, Walls
+from evenplace.city.walls import Keys, Layers, View, Walls
 
 LAMP = (1.0, 0.8, 0.5)  # colour of street lamps
 

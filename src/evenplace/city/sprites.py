@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Doubles
+from evenplace.city.buildings import COLOURS, Colour, palette
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
-from evenplace.city.style import COLOURS, Colour, palette
 
 Point = tuple[float, float, float]  # metres forward, to the left, up
 Box = tuple[float, float, float, float]  # rear, front, half width, z

@@ -9,12 +9,12 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Bytes, Doubles, Floats
+from evenplace.city.buildings import COLOURS, Colour, palette
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
 from evenplace.city.sprites import VARIETIES, draw_car, tree_sprites
-from evenplace.city.style import COLOURS, Colour, palette
 
 SHADOW = 128
 # nearest and farthest depth at which a thing is painted, and half its width, in metres

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Doubles, Floats, Ints
-from evenplace.city.atlas import LEVELS, Atlas
+from evenplace.city.buildings import Building
 from evenplace.city.camera import Camera
-from evenplace.city.lots import Building
+from evenplace.city.canvas import Texels
+from evenplace.city.facade import LEVELS, Atlas
 
 REACH = 160.0  # metres; farther walls are lost in haze
 LAYERS = 5
 Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
