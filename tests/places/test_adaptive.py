@@ -20,7 +20,7 @@ from evenplace.places import (
     KdTree,
     Places,
     Quadtree,
-    median_splits,
+    kdtree,
 )
 from tests import oracle_places as oracle
 
@@ -105,7 +105,7 @@ def test_kd_tree_leaves_differ_by_a_factor_of_two_at_most(
 
 def test_a_large_kd_tree_splits_on_the_table_and_is_as_even() -> None:
     photos = town(300_000)
-    assert len(photos) > median_splits.MANY
+    assert len(photos) > kdtree.MANY
     places = KdTree(max_photos=100).partition(photos)
     assert places.counts.max() <= 100
     assert places.counts.min() >= 50

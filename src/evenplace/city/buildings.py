@@ -130,10 +130,7 @@ def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:
 
 
 def _sign(rng: np.random.Generator) -> str:
-    start, end, trade = (
-        COLOURS[words][int(rng.integers(len(COLOURS[words])))]
-        for words in ("starts", "ends", "trades")
-    )
+    start, end, trade = (str(_pick(rng, COLOURS[words])) for words in ("starts", "ends", "trades"))
     name = start + end
     return [f"{trade} {name}", name, f"{name} {trade}", trade][int(rng.integers(4))]
 

@@ -78,9 +78,13 @@ def _described(row: dict[str, Any], file: Path) -> Seen:
         why = (row.get("error") or {}).get("message", "without a position")
         return Seen(path, reason=f"mapillary_tools could not describe it ({why})")
     heading = (row.get("MAPCompassHeading") or {}).get("TrueHeading", float("nan"))
-    date, clock = (str(row.get("MAPCaptureTime"))[part] for part in (slice(10), slice(11, 19)))
-    try:  # 2018_07_12_10_00_00_000, in UTC
-        time = np.datetime64(f"{date.replace('_', '-')}T{clock.replace('_', ':')}", "s")
-    except ValueError:
-        time = UNDATED
+    time = _time(str(row.get("MAPCaptureTime")))
     return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading, time)
+
+
+def _time(text: str) -> np.datetime64:
+    """2018_07_12_10_00_00_000, in UTC."""
+    try:
+        return np.datetime64(f"{text[:10].replace('_', '-')}T{text[11:19].replace('_', ':')}", "s")
+    except ValueError:
+        return UNDATED
