@@ -161,9 +161,9 @@ def map_html(
     origin = _origin(cells, points) if origin is None else origin
     data: dict[str, Any] = {
         "link": link,
-        "corners": _pack(cells.outlines - origin, "<f4"),
+        "corners": pack(cells.outlines - origin, "<f4"),
         "sides": int(cells.outlines.shape[1]) if cells.outlines.ndim == 3 else 4,
-        "kinds": _pack(cells.kinds, "<u1"),
+        "kinds": pack(cells.kinds, "<u1"),
         "keys": [list(key) for key in cells.keys],
         "facts": {name: _plain(values) for name, values in cells.facts.items()},
         "pictures": {str(cell): list(sources) for cell, sources in cells.pictures.items()},
@@ -172,8 +172,8 @@ def map_html(
         data["tiles"] = {"url": tiles.url, "affine": tiles.affine(origin)}
     if points is not None:
         data["points"] = {
-            "at": _pack(points.positions - origin, "<f4"),
-            "kinds": None if points.kinds is None else _pack(points.kinds, "<u1"),
+            "at": pack(points.positions - origin, "<f4"),
+            "kinds": None if points.kinds is None else pack(points.kinds, "<u1"),
             "keys": [list(key) for key in points.keys],
             "texts": list(points.texts),
             "radius": points.radius,
@@ -193,7 +193,7 @@ def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
     return np.zeros(2)
 
 
-def _pack(values: NDArray[Any], dtype: str) -> str:
+def pack(values: NDArray[Any], dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
 
 

@@ -7,7 +7,6 @@ N photos · C places · V corners
 """
 
 import asyncio
-import base64
 import hashlib
 import logging
 import threading
@@ -20,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import Array, Doubles, Ints
+from evenplace.arrays import Doubles, Ints
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
+from evenplace.report.map import pack
 from evenplace.retrieval import Search
 from evenplace.retrieval.answer_json import degrees
 from evenplace.run.run import Run
@@ -67,11 +67,11 @@ class Snapshot:
             "index": self.version,
             "origin": origin.tolist(),
             "sides": int(corners.shape[1]) if len(shown) else 4,
-            "places": _pack(shown, "<u4"),
-            "corners": _pack(corners - origin, "<f4"),
-            "degrees": _pack(globe, "<f8"),
-            "tiers": _pack(index.places.tiers[shown], "<u1"),
-            "photos": _pack(self.sizes[shown], "<u4"),
+            "places": pack(shown, "<u4"),
+            "corners": pack(corners - origin, "<f4"),
+            "degrees": pack(globe, "<f8"),
+            "tiers": pack(index.places.tiers[shown], "<u1"),
+            "photos": pack(self.sizes[shown], "<u4"),
         }
 
     def tier(self, place: int) -> Tier:
@@ -210,7 +210,3 @@ def _miss_photos(snapshot: Snapshot) -> None:
             "or name the folder its paths start from: --photos FOLDER",
             snapshot.path_of(0),
         )
-
-
-def _pack(values: Array, dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
