@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import print_table, say
-from evenplace.cli.many import Many, Output, Tags, Walk, locate_many, undo_positions
+from evenplace.cli.locate_many import Many, Output, Tags, Walk, locate_many, undo_positions
 from evenplace.cli.options import Batched, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
 

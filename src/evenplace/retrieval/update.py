@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.choose import canonical, first_of_each
 from evenplace.photos.table import Photos, join_photos
-from evenplace.places.opened import open_places
+from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import Column, append_blocks, ranges, write_array, write_blocks
 from evenplace.retrieval.codec import Descriptors
