@@ -8,8 +8,8 @@ An engine answers with one source; here the others are computed from what it loo
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.retrieval import Batch, Index, Search
-from evenplace.retrieval.arrays import ranges
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
 from evenplace.retrieval.row_products import dots
 from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies

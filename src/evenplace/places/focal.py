@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints, renumber
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
@@ -61,11 +61,10 @@ class FocalGrid(CutByCity):
         labels = rule.find(cells.ids, photos.positions, photos.heading)
         counts = np.bincount(labels[labels >= 0], minlength=len(cells))
         keep = counts >= self.min_photos
-        number = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)
         return Places.build(
             replace(rule, points=tuple(map(tuple, points[keep].tolist()))),
             sheet,
-            labels=number[labels],
+            labels=renumber(keep)[labels],
             ids=cells.ids[keep],
             counts=counts[keep],
             groups=cells.groups[keep],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import Bools, Doubles, Floats, Ints
+from evenplace.arrays import Bools, Doubles, Floats, Ints, renumber
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
@@ -53,9 +53,8 @@ class Given(CutByCity):
         values, known = _values(sheet.photos, self.column)
         ids, at, counts = np.unique(values[known], return_inverse=True, return_counts=True)
         keep = counts >= self.min_photos
-        number = np.where(keep, np.cumsum(keep) - 1, -1)
         labels = np.full(len(values), -1, np.int64)
-        labels[known] = number[at]
+        labels[known] = renumber(keep)[at]
         boxes = _boxes(sheet.photos, labels, int(keep.sum()))
         return Places.build(
             replace(self, boxes=tuple(map(tuple, boxes.tolist()))),

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints, blocks, renumber
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
-from evenplace.places.keys import Span, blocks, look_up, tally
+from evenplace.places.keys import Span, look_up, tally
 from evenplace.places.table import Places, Sheet
 
 EXACT = 1 << 52  # whole numbers below this are exact as floats
@@ -148,8 +148,8 @@ class Grid(CutByCity):
         groups = self.group_of(ids)
         if self.groups_in_use is not None:
             used = groups < self.groups_in_use
-            renumber = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
-            ids, counts, groups, labels = ids[used], counts[used], groups[used], renumber[labels]
+            ids, counts, groups = ids[used], counts[used], groups[used]
+            labels = renumber(used)[labels]
         return Places.build(
             self,
             sheet,

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Bools, Doubles, Floats, Ints
+from evenplace.arrays import Bools, Doubles, Floats, Ints, blocks
 from evenplace.errors import SettingError
 from evenplace.places.cities import CutByCity
-from evenplace.places.keys import blocks, tally
+from evenplace.places.keys import tally
 from evenplace.places.split_tree import BLOCK as SMALL
 from evenplace.places.split_tree import EAST, MASK, NORTH, STEPS, Cuts, Lattice
 from evenplace.places.table import Places, Sheet, box_outlines

@@ -3,21 +3,15 @@
 # N photos · C places · k columns of an id
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from evenplace.arrays import Bools, Ints
+from evenplace.arrays import Bools, Ints, blocks
 from evenplace.errors import PlaceError
 
-BLOCK = 1 << 16  # rows at a time: what the processor's cache holds
 DENSE = 1 << 26  # most entries of a table to count in: 512 MB
-
-
-def blocks(rows: int, size: int = BLOCK) -> Iterator[slice]:
-    """So many rows one after the other, a slice at a time."""
-    return (slice(start, start + size) for start in range(0, rows, size))
 
 
 @dataclass(frozen=True)

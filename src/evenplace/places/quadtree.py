@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints, blocks, renumber
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.grid import CORNERS, cell_numbers
-from evenplace.places.keys import Span, blocks, look_up, tally
+from evenplace.places.keys import Span, look_up, tally
 from evenplace.places.table import Places, Sheet
 
 
@@ -127,5 +127,4 @@ def _distinct(ids: Ints, counts: Ints, least: int = 1) -> tuple[Ints, Ints, Ints
     found = tally(span.pack(ids.T), span.total)
     total = np.bincount(found.labels, counts, len(found.keys)).astype(np.int64)
     keep = total >= least
-    number = np.where(keep, np.cumsum(keep) - 1, -1)
-    return span.unpack(found.keys[keep]), total[keep], number[found.labels]
+    return span.unpack(found.keys[keep]), total[keep], renumber(keep)[found.labels]

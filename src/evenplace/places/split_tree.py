@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles, Ints
-from evenplace.places.keys import blocks
+from evenplace.arrays import Doubles, Ints, blocks
 
 EAST, NORTH = 0, 1
 STEPS = 23  # bits of a lattice coordinate: 2 mm across a city

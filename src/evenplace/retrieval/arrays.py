@@ -189,11 +189,3 @@ class Column:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype or self.dtype, copy=False)
-
-
-def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
-    """Every number in every range, range by range, and which range it is of."""
-    lengths = last - first
-    of = np.repeat(np.arange(len(first)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return np.arange(len(of)) + np.repeat(first - before, lengths), of

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.retrieval.arrays import ranges
+from evenplace.arrays import ranges
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 

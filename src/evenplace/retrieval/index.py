@@ -35,10 +35,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.errors import EvenPlaceError, PhotoError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, map_array, map_photos, ranges
+from evenplace.retrieval.arrays import Column, map_array, map_photos
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.levels import Levels

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import Column, ranges
+from evenplace.arrays import ranges
+from evenplace.retrieval.arrays import Column
 from evenplace.retrieval.index import Index
 
 Floats = NDArray[np.float32]

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.choose import canonical, first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, append_blocks, ranges, write_array, write_blocks
+from evenplace.retrieval.arrays import Column, append_blocks, write_array, write_blocks
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import BLOCK, by_place, check_units, write_codes, write_layout
 from evenplace.retrieval.impostors import impostor_terms

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Bools, Floats, Ints
+from evenplace.arrays import Bools, Floats, Ints, renumber
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Step:
         """This batch without the photos that turned out unreadable.  kept: (B,)."""
         if kept.all():
             return self
-        new = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        new = renumber(kept)
         step = replace(
             self,
             rows=self.rows[kept],

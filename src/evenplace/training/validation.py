@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import Bools, Ints
+from evenplace.arrays import Bools, Ints, renumber
 from evenplace.photos.choose import split_by_position
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
@@ -81,9 +81,8 @@ def without(places: Places, rows: Ints) -> Places:
     labels[rows] = -1
     counts = np.bincount(labels[labels >= 0], minlength=len(places))
     kept = counts > 0
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     left = counts[kept]
-    return replace(places.take(kept), labels=number[labels], counts=left, tiers=tiers(left))
+    return replace(places.take(kept), labels=renumber(kept)[labels], counts=left, tiers=tiers(left))
 
 
 def _mean(right: Bools) -> float:
