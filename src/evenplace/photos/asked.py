@@ -23,9 +23,7 @@ from evenplace.photos.scan import is_archive, unpacked, walk_pictures
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 256  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
-
-
-UNSEEN = Seen("")
+UNSEEN = Seen("")  # of a frame, which says nothing of itself
 
 
 @dataclass(frozen=True)

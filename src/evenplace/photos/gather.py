@@ -83,8 +83,7 @@ def gather(
     if zone is not None:
         for row in np.flatnonzero(zones != zone).tolist():
             why.setdefault(row, f"it is in UTM zone {zones[row]}, and zone {zone} was asked for")
-    names = columns.get("path", [f"row {row}" for row in range(len(east))] if why else ())
-    left_out = [*skipped, *(Skipped(str(names[row]), why[row]) for row in sorted(why))]
+    left_out = [*skipped, *(Skipped(_name(columns, row), why[row]) for row in sorted(why))]
     if len(why) == len(east):
         example = left_out[0] if left_out else Skipped("nothing", "it has no rows")
         raise PhotoError(
@@ -129,6 +128,10 @@ def _choose(values: Any, keep: Bools) -> Any:
     if isinstance(values, np.ndarray):
         return values[keep]
     return [value for value, kept in zip(values, keep, strict=True) if kept]
+
+
+def _name(columns: Mapping[str, Any], row: int) -> str:
+    return str(columns["path"][row]) if "path" in columns else f"row {row}"
 
 
 def credits_of(photos: Photos, rows: Sequence[int]) -> list[str]:
