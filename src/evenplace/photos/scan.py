@@ -77,9 +77,9 @@ def _texts(paths: list[str]) -> pa.Array:
         ) from cause
 
 
-def first_pictures(folder: Path, count: int, pattern: str | None = None) -> list[str]:
+def first_pictures(folder: Path, count: int) -> list[str]:
     """A few pictures of a folder, without walking all of it: enough to tell its layout."""
-    return list(islice(walk_pictures(folder, pattern), count))
+    return list(islice(walk_pictures(folder), count)) if folder.is_dir() else []
 
 
 def base_names(paths: pa.Array) -> pa.Array:

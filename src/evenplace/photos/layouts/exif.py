@@ -16,7 +16,7 @@ GPS, BASE, IFD = ExifTags.GPS, ExifTags.Base, ExifTags.IFD
 
 def recognises(path: Path) -> bool:
     """Whether there are pictures at all: this is the layout of last resort."""
-    return path.is_dir() and bool(first_pictures(path, 1))
+    return bool(first_pictures(path, 1))
 
 
 def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:

@@ -15,7 +15,7 @@ CUT = 46  # characters that Takeout leaves of a JSON's name
 
 def recognises(path: Path) -> bool:
     """Whether one of the first pictures has its JSON."""
-    return path.is_dir() and any(_beside(Path(one)) for one in first_pictures(path, 20))
+    return any(_beside(Path(one)) for one in first_pictures(path, 20))
 
 
 def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
