@@ -49,6 +49,7 @@ def transformer_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict[
             stage, rest = 0, key.replace("patch_embed.proj.", "patch_embed.")
         last = stage == spec.stages - 1 and spec.facet != "token"
         if stage < spec.stages and not (last and not rest.startswith(("norm1.", "attn."))):
+            rest = rest.replace("mlp.w12.", "mlp.fc1.").replace("mlp.w3.", "mlp.fc2.")  # the giant
             renamed[f"{stage}.{_adapter_key(rest)}"] = tensor
     return renamed
 
