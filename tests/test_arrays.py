@@ -1,10 +1,24 @@
 """The moves on rows that every room makes, against plain loops."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenplace import arrays
 from evenplace.arrays import blocks, ranges, renumber
+
+SOURCE = Path(arrays.__file__).parent
+
+
+def test_an_alias_means_one_kind_of_number_in_the_whole_package() -> None:
+    kinds = dict(re.findall(r"^(\w+) = NDArray\[(.+)\]$", Path(arrays.__file__).read_text(), re.M))
+    assert kinds["Floats"] == "np.float32"
+    for file in SOURCE.rglob("*.py"):
+        for name, kind in re.findall(r"^(\w+) = NDArray\[(.+)\]", file.read_text(), re.M):
+            assert kinds.get(name, kind) == kind, file
 
 
 @given(st.integers(0, 40), st.integers(1, 9))
