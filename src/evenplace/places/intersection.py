@@ -8,22 +8,15 @@ the sum of its parents'.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
-from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.keys import Span, look_up, tally
 from evenplace.places.table import Places, Sheet, box_outlines
-
-
-class Partition(Protocol):
-    """Anything that cuts a map."""
-
-    def partition(self, photos: Photos) -> Places: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class Intersection(CutByCity):
     coarse place is outside.
     """
 
-    partitions: Sequence[Partition] = ()
+    partitions: Sequence[CutByCity] = ()
     min_photos: int = 1
     parents: tuple[Places, ...] = field(default=(), repr=False)  # what a partition cut, once it has
 
