@@ -94,18 +94,13 @@ def train(
             f"{len(places)} place(s) to tell apart; use more photos or smaller cells (cell=)"
         )
     ranks = join_ranks(device)
-    home = choose_device(device, ranks.local)
-    precision = choose_precision(recipe.training.precision, home)
-    network.to(home, weight_type(precision))
-    if home.type == "cuda":
-        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     trainer = _Trainer(
         photos=photos,
         recipe=recipe,
         run=run,
         cache_folder=cache_folder or run / "cache",
         announce=announce or (lambda _: lambda done, total: None),
-        precision=precision,
+        precision=_settle_in(network, choose_device(device, ranks.local), recipe),
         ranks=ranks,
         on_validated=on_validated,
     )
@@ -113,6 +108,15 @@ def train(
         trained = trainer.train(network, places)
     network.to("cpu", torch.float32)
     return trained
+
+
+def _settle_in(network: PlaceNetwork, home: torch.device, recipe: Recipe) -> torch.dtype:
+    """Move a network to where it trains, and say in which precision that is."""
+    precision = choose_precision(recipe.training.precision, home)
+    network.to(home, weight_type(precision))
+    if home.type == "cuda":
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return precision
 
 
 @contextmanager
