@@ -100,10 +100,10 @@ def map_figure(places: Places) -> Figure:
         inside = _inside(centres, middle, side)
         zoom.plot(*centres[inside].T, ls="", marker="", label="places")  # what the CSV lists
         if inside.sum() <= _LEGIBLE:
-            for (x, y), count in zip(
-                centres[inside].tolist(), counts[inside].tolist(), strict=True
-            ):
-                zoom.text(x, y, str(count), color="white", fontsize=7, ha="center", va="center")
+            rows = zip(centres[inside].tolist(), counts[inside], tiers[inside], strict=True)
+            for (x, y), count, tier in rows:
+                ink = "black" if tier else "white"  # white is lost on orange and green
+                zoom.text(x, y, str(count), color=ink, fontsize=7, ha="center", va="center")
     whole.autoscale_view()  # windows at the edge reach beyond the places
     keys = [Patch(color=colour, label=tier) for tier, colour in TIER_COLOURS.items()]
     figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=9)

@@ -26,6 +26,7 @@ SOURCE_COLOURS = {
     "mass": "#0072b2",
     "cfd": "#d55e00",
     "r": "#882255",
+    "inliers": "#332288",
 }
 
 

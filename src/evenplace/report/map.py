@@ -144,6 +144,25 @@ def lay_out(places: Places) -> Sheets:
     return Sheets(boxes, zones, moves if count > 1 else np.zeros((1, 2)), places.home)
 
 
+def draw_places(
+    places: Places,
+    facts: Mapping[str, NDArray[Any] | Sequence[str]] | None = None,
+    pictures: Mapping[int, Sequence[str]] | None = None,
+) -> tuple[Sheets, Cells]:
+    """The places in the colours of their tiers; a click tells photos, more facts, the city."""
+    sheets, told = lay_out(places), {"photos": places.counts, **(facts or {})}
+    if len(places.maps) > 1:
+        told["city"] = [places.maps[home].city for home in places.home]
+    outlines = sheets.outlines(places.outlines)
+    return sheets, Cells(outlines, places.tiers, facts=told, pictures=pictures or {})
+
+
+def say_cities(places: Places) -> str:
+    """Why several cities lie beside each other; nothing of one."""
+    several = len(places.maps) > 1
+    return f" The cities lie beside each other: {', '.join(places.cities)}." if several else ""
+
+
 def map_html(
     cells: Cells,
     points: Points | None = None,
