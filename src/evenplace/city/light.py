@@ -190,7 +190,11 @@ class Shadows:
 
     def reach(self, east: Floats, north: Floats) -> Floats:
         """The shadow's height at positions, 0 outside the town."""
-        return _sample(self.heights, east, north)
+        side = len(self.heights)
+        column, row = np.floor(east).astype(np.int64), np.floor(north).astype(np.int64)
+        inside = (column >= 0) & (row >= 0) & (column < side) & (row < side)
+        found = self.heights[np.where(inside, row, 0), np.where(inside, column, 0)]
+        return np.where(inside, found, 0).astype(np.float32)
 
     def sunlight(self, east: Floats, north: Floats) -> Floats:
         """Share of the sun that reaches the ground, blended between metres."""
@@ -223,11 +227,3 @@ def _sweep(base: Floats, day: Day) -> Floats:
         target = reach[rows[0], columns[0]]
         np.maximum(target, base[rows[1], columns[1]] - distance * fall, out=target)
     return reach
-
-
-def _sample(field: Floats, east: Floats, north: Floats) -> Floats:
-    side = len(field)
-    column, row = np.floor(east).astype(np.int64), np.floor(north).astype(np.int64)
-    inside = (column >= 0) & (row >= 0) & (column < side) & (row < side)
-    found = field[np.where(inside, row, 0), np.where(inside, column, 0)]
-    return np.where(inside, found, 0).astype(np.float32)

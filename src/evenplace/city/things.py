@@ -88,15 +88,13 @@ class Things:
             snow = self.day.ground == "snow"
             draw_car(easel, self.cars[index], int(self.makes[index]), self.light, snow=snow)
         elif kind == "tree":
-            self._tree(easel, self.trees[index])
+            easel.shadow(1.4)
+            _, _, tall, variety = self.trees[index].tolist()
+            easel.paste(self.sprites[int(variety * VARIETIES)], tall)
         elif kind == "lamp":
             self._lamp(easel)
         else:
             self._person(easel, int(self.coats[index]))
-
-    def _tree(self, easel: "Easel", tree: Doubles) -> None:
-        easel.shadow(1.4)
-        easel.paste(self.sprites[int(tree[3] * VARIETIES)], float(tree[2]))
 
     def _lamp(self, easel: "Easel") -> None:
         metal = _tone((62, 66, 68), self.light)

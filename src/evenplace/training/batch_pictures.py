@@ -24,7 +24,7 @@ from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 from evenplace.training.batches import Step
 from evenplace.training.cache import TrunkCache
-from evenplace.training.distributed import Ranks, gather_mask
+from evenplace.training.distributed import Ranks
 
 REGIONS = 9
 _CHUNK = 64
@@ -113,7 +113,8 @@ class PhotoSource:
                 pixels = augmented(pixels, self._dice([*seed, number]), self.how)
             with lower_precision(self.network.device, self.precision):
                 maps = self.network.backbone.trunk(pixels)
-            yield step.only(gather_mask(kept, self.ranks)), maps
+            everyone = self.ranks.gather_array(kept.astype(np.uint8))
+            yield step.only(everyone.astype(bool)), maps
 
     def _cached(self, rows: Ints, views: Ints) -> Tensor:
         """Maps of the cache, or, where only the projection trains, what is pooled of them."""

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from evenplace.arrays import Array, Bools
+from evenplace.arrays import Array
 from evenplace.errors import RunError
 from evenplace.losses.sampled import GatherRows, gather_rows, share_of
 
@@ -153,9 +152,3 @@ def _await_sign(group: "dist.ProcessGroup") -> int:
 def _home(group: "dist.ProcessGroup") -> str:
     """Where tensors have to be for a group to send them."""
     return "cuda" if dist.get_backend(group) == "nccl" else "cpu"
-
-
-def gather_mask(kept: Bools, ranks: Ranks) -> Bools:
-    """Which photos of the whole batch could be read, from what each rank found of its part."""
-    whole: Bools = ranks.gather_array(kept.astype(np.uint8)).astype(bool)
-    return whole

@@ -9,7 +9,7 @@ Clusters, vocabularies and tokens start from photos too.
     N photos, or local features · C places · D descriptor or channels
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -88,7 +88,10 @@ def fit_aggregator(
     The others have nothing to start and stay as they are.  AnyLoc must be fitted, or given its
     published vocabulary, before it means anything.
     """
-    if not fit_on_maps(network, _maps(network, paths), per_photo=per_photo, seed=seed):
+    batches = (batch for batch in load_batches(paths, network.image_size) if batch.rows)
+    pixels = (carry(torch.from_numpy(batch.pixels), network.anchor) for batch in batches)
+    trunk = (network.backbone.trunk(one) for one in pixels)
+    if not fit_on_maps(network, trunk, per_photo=per_photo, seed=seed):
         raise PhotoError(f"none of the {len(paths)} photos could be decoded; check the paths")
 
 
@@ -110,9 +113,3 @@ def fit_on_maps(
     if drawn:
         network.aggregator.fit(torch.cat(drawn), seed=seed)
     return len(drawn)
-
-
-def _maps(network: PlaceNetwork, paths: Sequence[str]) -> Iterator[Tensor]:
-    for batch in load_batches(paths, network.image_size):
-        if batch.rows:
-            yield network.backbone.trunk(carry(torch.from_numpy(batch.pixels), network.anchor))
