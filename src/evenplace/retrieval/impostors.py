@@ -9,7 +9,8 @@ N photos · C places · D descriptor · m look-alike places
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenplace.retrieval.arrays import ranges
-from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.coarse import Coarse, compare_places
+from evenplace.retrieval.row_products import widened
 from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 
 Floats = NDArray[np.float32]
@@ -25,7 +27,7 @@ Rows = NDArray[np.int64]
 APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048
-_TILE, _TILES = 16, 128  # photos of one place compared at once, and such tiles
+_TOGETHER = 64  # places compared at a time
 _PROBES = 8  # lists of places that are looked through
 _PLACES, _PHOTOS = 10, 3  # look-alike places of a place, and photos read of each
 _SAMPLE, _THOROUGH = 256, 50  # photos that correct the others, and the places they are sought in
@@ -101,15 +103,18 @@ def _against_look_alikes(
 
     def terms(asked: Rows) -> Iterator[Floats]:
         alike = _look_alikes(prototypes, held, asked, centres, search)  # (asked, m)
-        tiles = -(-np.diff(starts)[held[asked]] // _TILE)
-        whose = np.repeat(np.arange(len(asked)), tiles)  # which of the asked each tile is of
-        before = (np.cumsum(tiles) - tiles)[whose]
-        first = starts[held[asked]][whose] + _TILE * (np.arange(len(whose)) - before)
-        last = np.minimum(first + _TILE, starts[held[asked] + 1][whose])
-        for at in range(0, len(whose), _TILES):
-            part = slice(at, at + _TILES)
-            others = _some_photos(alike[whose[part]], starts)  # (tiles, others)
-            yield _compare_tiles(descriptors, spots, first[part], last[part], others)
+        others = np.sort(_some_photos(alike, starts), axis=1)  # (asked, 3 m)
+        for at in range(0, len(asked), _TOGETHER):
+            own = held[asked[at : at + _TOGETHER]]
+            near = _Others.of(descriptors, spots, others[at : at + _TOGETHER])
+            rows, whose = ranges(starts[own], starts[own + 1])
+            for first in range(0, len(rows), _BLOCK):
+                part = slice(first, first + _BLOCK)
+                yield near.compare(
+                    widened(descriptors[rows[part]]),
+                    spots[torch.from_numpy(rows[part])],
+                    whose[part],
+                )
 
     few = np.unique(np.linspace(0, len(held) - 1, _SAMPLE).astype(np.int64))
     rows = ranges(starts[held[few]], starts[held[few] + 1])[0]
@@ -158,25 +163,32 @@ def _mean_of_best(cosines: Tensor, count: int) -> Tensor:
     return best.where(found, 0.0).sum(dim=-1) / found.sum(dim=-1).clamp(min=1)
 
 
-def _compare_tiles(
-    descriptors: Any, spots: Tensor, first: Rows, last: Rows, others: Rows
-) -> Floats:
-    """r of runs of up to 16 rows, each run against its own others.  others: (tiles, others)."""
-    others = np.sort(others, axis=1)
-    again = np.diff(others, axis=1, prepend=-1) == 0  # places of few photos name them twice
-    rows, of = ranges(first, last)
-    begins = np.searchsorted(of, np.arange(len(first)))
-    local = np.minimum(begins[:, None] + np.arange(_TILE), len(rows) - 1)  # (tiles, 16)
-    there = torch.from_numpy(np.arange(_TILE) < (last - first)[:, None])
-    mine = torch.from_numpy(descriptors[rows]).float()[torch.from_numpy(local)]  # (tiles, 16, D)
-    chosen = torch.from_numpy(others)
-    theirs = torch.from_numpy(descriptors[others.ravel()]).float().view(*others.shape, -1)
-    cosines = torch.bmm(mine, theirs.transpose(1, 2))  # (tiles, 16, others)
-    gap = spots[torch.from_numpy(rows[local])][:, :, None] - spots[chosen][:, None]
-    hidden = (gap.square().sum(dim=3) <= APART**2) | torch.from_numpy(again)[:, None]
-    best = _mean_of_best(cosines.masked_fill_(hidden, -torch.inf), NEIGHBOURS)
-    found: Floats = best[there].numpy()
-    return found
+@dataclass(frozen=True)
+class _Others:
+    """Photos that look like those of a few places, the same number for each place."""
+
+    vectors: Floats  # (places · others, D)
+    spots: Tensor  # (places, others, 3)
+    again: Tensor  # (places, others) places of few photos name them twice
+
+    @classmethod
+    def of(cls, descriptors: Any, spots: Tensor, rows: Rows) -> Self:
+        """rows: (places, others), ascending."""
+        again = torch.from_numpy(np.diff(rows, axis=1, prepend=-1) == 0)
+        return cls(widened(descriptors[rows.ravel()]), spots[torch.from_numpy(rows)], again)
+
+    def compare(self, mine: Floats, here: Tensor, whose: Rows) -> Floats:
+        """r of photos of the places, each against the others of its own.
+
+        mine: (N, D), here: (N, 3), whose: (N,) which of the places each is of -> (N,).
+        """
+        count, own = self.again.shape[1], torch.from_numpy(whose)
+        theirs = whose[:, None] * count + np.arange(count)  # (N, others)
+        cosines = torch.from_numpy(compare_places(self.vectors, mine, theirs))
+        gap = here[:, None] - self.spots[own]
+        hidden = (gap.square_().sum(dim=2) <= APART**2) | self.again[own]
+        found: Floats = _mean_of_best(cosines.masked_fill_(hidden, -torch.inf), NEIGHBOURS).numpy()
+        return found
 
 
 def _look_alikes(
