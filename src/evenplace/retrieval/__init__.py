@@ -2,8 +2,9 @@
 
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.engine import Asked, Batch, Search, ask_photos
-from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
+from evenplace.retrieval.hits import Answer, Hit, Hits, PlaceGuess
 from evenplace.retrieval.index import Index, open_index, verify_index
+from evenplace.retrieval.positions import Ellipse, Position
 
 __all__ = [
     "Answer",

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
-from evenplace.retrieval.rerank import Pool, Ranking
+from evenplace.retrieval.candidates import Pool, Ranking
+from evenplace.retrieval.positions import RADIUS
 
 Spots = NDArray[np.float64]
 Same = NDArray[np.bool_]
 Confidence = Callable[[Pool, Ranking, Spots, Same], float]
 
-RADIUS = 25.0
 TURN = 45.0
 _CERTAIN = 30.0  # log odds that stand for a pool with nothing but the answer's surroundings
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.photos.table import Skipped
-from evenplace.retrieval.answers import explain, fuse_positions, least_confidence, masses, read_hits
+from evenplace.retrieval.answers import explain, least_confidence, read_hits
 from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.confidence import Confidence, build_confidence, same_answer
@@ -29,6 +29,7 @@ from evenplace.retrieval.pairing import (
     check_same_photos,
     split_queries,
 )
+from evenplace.retrieval.positions import Around
 from evenplace.retrieval.rerank import Measure, Reranker, build_reranker
 from evenplace.retrieval.second_look import Picture, SecondLook
 from evenplace.retrieval.shortlist import Shortlist, collect, collect_around, refined
@@ -336,8 +337,8 @@ class Search:
             rankings, look_ms = self._look(self.look, pools, rankings, pictures)
         spots = self.index.spots(pools.rows)
         best = np.append(rankings.order, 0)[pools.cuts[:-1]]  # of an empty pool, anything
-        positions = fuse_positions(pools, spots, best)
-        confidence = self._confidence(pools, rankings, spots, best)
+        around = Around(pools, spots, best)
+        confidence = self._confidence(around, rankings)
         clock.append(time.perf_counter())
         spent = np.diff(clock) * 1e3 / len(queries) + [0, scan_ms, -look_ms.mean()]
         elapsed_ms = {
@@ -352,7 +353,7 @@ class Search:
             shortlist=found.places,
             posterior=np.exp(self.index.scale * found.scores - found.log_total[:, None]),
             confidence=confidence,
-            positions=tuple(positions),
+            positions=tuple(around.positions()),
             elapsed_ms=elapsed_ms,
         )
         return Batch(first=first, pools=pools, rankings=rankings, spots=spots, hits=hits)
@@ -382,13 +383,12 @@ class Search:
             clock.append(time.perf_counter())
         return Rankings.join(looked, pools.cuts), np.diff(clock) * 1e3
 
-    def _confidence(
-        self, pools: Pools, rankings: Rankings, spots: NDArray[np.float64], best: Rows
-    ) -> Floats:
+    def _confidence(self, around: Around, rankings: Rankings) -> Floats:
         """Confidence of each query, 0 where its pool is empty.  (Q,)."""
+        pools, spots = around.pools, around.spots
         held = pools.sizes > 0
         if self._mass:
-            raw = masses(pools, spots, best)
+            raw = around.masses()
         else:
             raw = np.zeros(len(pools), np.float32)
             for query in np.flatnonzero(held):
@@ -399,7 +399,7 @@ class Search:
                 raw[query] = self.confidence(pool, ranking, where, same)
         if self.calibration is not None:
             cosines = np.append(pools.cosines, np.float32(0))  # of an empty pool, anything
-            raw = self.calibration(raw, cosines[best])
+            raw = self.calibration(raw, cosines[around.best])
         return np.where(held, raw, 0).astype(np.float32)
 
     def _checked(self, descriptors: Floats, k: int) -> Floats:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.retrieval.positions import Position
+
 STAGES = ("extract", "classify", "gather", "rank", "verify")
 
 
@@ -40,29 +42,11 @@ class Hits:
     shortlist: NDArray[np.int64]  # (Q, n) places, best first
     posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
     confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
-    positions: tuple["Position", ...]  # where each query was taken
+    positions: tuple[Position, ...]  # where each query was taken
     elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
 
     def __len__(self) -> int:
         return len(self.rows)
-
-
-@dataclass(frozen=True)
-class Ellipse:
-    """Where the photo was taken with 95 % probability, if the answer is right at all."""
-
-    major: float  # half axis, metres
-    minor: float  # half axis, metres
-    bearing: float  # of the major axis, degrees clockwise from north, 0 to 180
-
-
-@dataclass(frozen=True)
-class Position:
-    """One place on the map from all the candidates that agree; NaN where there is none."""
-
-    east: float
-    north: float
-    ellipse: Ellipse
 
 
 @dataclass(frozen=True)

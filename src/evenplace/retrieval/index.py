@@ -125,9 +125,9 @@ class Index:
         return self.photos.east, self.photos.north, self.photos.apart
 
     def spots(self, rows: Rows) -> NDArray[np.float64]:
-        """Where some photos are, as `Photos.points`.  (P,) -> (P, 3)."""
+        """Where some photos are, as `Photos.points`; columns in one piece.  (P,) -> (P, 3)."""
         try:
-            return np.stack([axis[rows] for axis in self._axes], axis=1)
+            return np.stack([axis[rows] for axis in self._axes]).T
         except IndexError as cause:
             raise PhotoError(f"there is no such row among {len(self)} photos ({cause})") from cause
 
