@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval import Batch, Index, Search
-from evenplace.retrieval.arrays import ranges
+from evenplace.retrieval.arrays import dots, ranges
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
-from evenplace.retrieval.row_products import dots
 from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 
 Floats = NDArray[np.float32]

@@ -1,40 +1,123 @@
-"""Hits → what a person is told: places, a position, how sure it is, and when to say nothing."""
+"""What a search answers: hits, and what a person is told of them, or why nothing is said.
+
+Q queries · k hits · n shortlisted places
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.calibration import Calibration
-from evenplace.retrieval.hits import Answer, Hit, Hits, PlaceGuess
+from evenplace.retrieval.calibration import Calibration, why_uncalibrated
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.positions import Position
+
+STAGES = ("extract", "classify", "gather", "rank", "verify")
 
 
-def least_confidence(
-    min_precision: float | None, calibration: Calibration | None, insist: bool = False
-) -> float:
-    """The confidence below which an engine abstains; what cannot be promised is refused.
+@dataclass(frozen=True)
+class Hit:
+    """One database photo that may show where the query was taken."""
 
-    insist: take a rehearsal that promises nothing for what it is worth.
+    path: str
+    position: tuple[float, float]  # east, north
+    distance: float  # as the rule measures it: less is better; fused is a score, below 0 too
+    place: int
+    confidence: float
+    row: int  # of the index
+    similarity: float  # cosine of the descriptors: 1 the same, 0 unlike
+    inliers: int | None = None  # points that match the query's; None where nobody looked
+    pairs: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)  # (M, 4)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The answers to Q queries; rows are -1 where a pool held fewer than k photos."""
+
+    rows: NDArray[np.int64]  # (Q, k) rows of the index
+    distances: NDArray[np.float32]  # (Q, k) inf where there is no hit
+    cosines: NDArray[np.float32]  # (Q, k) of the descriptors, nan where there is no hit
+    inliers: NDArray[np.float32]  # (Q, k) points that match, nan where nobody looked
+    looked: NDArray[np.int64]  # (Q,) candidates that were looked at a second time
+    shortlist: NDArray[np.int64]  # (Q, n) places, best first
+    posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
+    confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
+    positions: tuple[Position, ...]  # where each query was taken
+    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class PlaceGuess:
+    """A place the classifier shortlisted."""
+
+    place: int
+    posterior: float
+    centre: tuple[float, float]  # east, north
+    photos: int  # in the database
+    tier: str  # head, middle or tail
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is known of where one photo was taken."""
+
+    hits: tuple[Hit, ...]  # best first
+    places: tuple[PlaceGuess, ...]  # the shortlist, best first
+    position: Position
+    confidence: float
+    calibrated: bool  # whether confidence is the probability that it is right
+    doubt: str  # why it is not, in a clause; empty where it is
+    abstains: bool
+    reason: str  # why it abstains; empty when it answers
+    elapsed_ms: dict[str, float]  # a stage
+    looked: int = 0  # candidates that were looked at a second time
+
+
+def stage_times(
+    batch_ms: NDArray[np.float64], scan_ms: float, look_ms: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Milliseconds of each query by stage.
+
+    batch_ms: (3,) that a batch was classified, gathered and ranked in; scan_ms: of one query, the
+    pass over all photos before; look_ms: (Q,) the second look, which is part of the ranking.
     """
-    if min_precision is None:
-        return -np.inf
-    if calibration is None:
-        raise SettingError(
-            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
-            "enough; pass calibration=, or open a run that has one"
-        )
-    if calibration.doubt and not insist:
-        raise SettingError(
-            f"min_precision={min_precision} cannot be promised: {calibration.doubt}, so no other "
-            "day could be rehearsed; calibrate on photos whose place is known (evenplace tune RUN "
-            "--queries PHOTOS), or insist (--insist) on the rehearsal there was"
-        )
-    return calibration.threshold(min_precision)
+    spent = batch_ms / len(look_ms) + [0, scan_ms, -look_ms.mean()]
+    stages = zip(STAGES[1:4], spent, strict=True)
+    found = {stage: np.full(len(look_ms), value) for stage, value in stages}
+    return found | {"verify": look_ms} if look_ms.any() else found
 
 
-def why_uncalibrated(calibration: Calibration | None) -> str:
-    """Why a confidence is no probability, in a clause; empty where it is one."""
-    return "nothing was rehearsed in this way" if calibration is None else calibration.doubt
+def join_hits(parts: Sequence[Hits]) -> Hits:
+    """Batches of answers as one; at least one batch."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [one.name for one in fields(Hits) if one.name not in ("positions", "elapsed_ms")]
+    stages = [stage for stage in STAGES if all(stage in part.elapsed_ms for part in parts)]
+    return Hits(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+        positions=tuple(position for part in parts for position in part.positions),
+        elapsed_ms={s: np.concatenate([part.elapsed_ms[s] for part in parts]) for s in stages},
+    )
+
+
+def no_hits(k: int, places: int) -> Hits:
+    """The answers to no queries: k hits and so many places each."""
+    rows, listed = (np.empty((0, width), np.int64) for width in (k, places))
+    return Hits(
+        rows=rows,
+        **{name: rows.astype(np.float32) for name in ("distances", "cosines", "inliers")},
+        looked=np.empty(0, np.int64),
+        shortlist=listed,
+        posterior=listed.astype(np.float32),
+        confidence=np.empty(0, np.float32),
+        positions=(),
+        elapsed_ms={},
+    )
 
 
 def read_hits(index: Index, found: Hits, query: int) -> list[Hit]:

@@ -1,9 +1,12 @@
-"""Arrays in files: written block by block with plain writes, read as memory maps or row by row.
+"""Arrays in files: written block by block, read as memory maps or row by row, and compared.
 
 Plain writes, because a full disk is then an error; a write through a memory map would end the
 process instead.
 
-P rows asked for · N photos · W numbers a row
+A product of one row with one query is the same number whatever is asked beside it, because each
+is a dot product of its own; a matrix product rounds differently for every shape.
+
+P rows asked for · N photos · W numbers a row · Q queries · D descriptor · C rows of every query
 """
 
 import hashlib
@@ -11,9 +14,10 @@ import io
 import json
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +29,11 @@ from evenplace.errors import IndexFileError
 from evenplace.photos.table import METADATA, Photos, Skipped
 from evenplace.retrieval.manifest import FileEntry
 
+Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
+_SIGN_AND_VALUE = np.int32(-0x70000001)  # all bits but the three below the sign
+_EXPONENT = np.float32(2.0**112)
+_GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -147,10 +155,6 @@ class Column:
     def __len__(self) -> int:
         return self.shape[0]
 
-    @property
-    def ndim(self) -> int:
-        return 2
-
     def read(self, rows: Rows, out: NDArray[Any]) -> None:
         """Read rows into an array, those that follow each other in one go.  (P,), (P, W)."""
         if not len(rows):
@@ -187,9 +191,6 @@ class Column:
         self.read(rows, found)
         return found
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        return self[:].astype(dtype or self.dtype, copy=False)
-
 
 def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
     """Every number in every range, range by range, and which range it is of."""
@@ -197,3 +198,33 @@ def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
     of = np.repeat(np.arange(len(first)), lengths)
     before = np.cumsum(lengths) - lengths
     return np.arange(len(of)) + np.repeat(first - before, lengths), of
+
+
+def widened(kept: NDArray[Any]) -> Floats:
+    """Numbers of any kind as float32; finite halves by their bits, 5 times as fast as numpy.
+
+    A half's exponent and fraction are a float's, 13 bits further right and 2^112 smaller.
+    """
+    if kept.dtype != np.float16:
+        return np.asarray(kept, np.float32)
+    bits = kept.view(np.int16).astype(np.int32)  # the sign fills what is above the exponent
+    whole = bits.view(np.float32)
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, _SIGN_AND_VALUE, out=bits)
+    return np.multiply(whole, _EXPONENT, out=whole)
+
+
+def compare_rows(read: Callable[[Rows], Floats], queries: Floats, rows: Rows, cuts: Rows) -> Floats:
+    """<query, row> of each query with its own rows, cuts[q] to cuts[q + 1].  -> (P,)."""
+    products, step = np.empty(len(rows), np.float32), max(1, _GATHERED // queries.shape[1])
+    for query, (begin, end) in enumerate(pairwise(cuts.tolist())):
+        for first in range(begin, end, step):
+            part = slice(first, min(first + step, end))
+            np.vecdot(read(rows[part]), queries[query], out=products[part])
+    return products
+
+
+def dots(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = np.vecdot(queries[:, None], rows[None])
+    return products

@@ -22,14 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import map_array, write_array
+from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
-from evenplace.retrieval.row_products import dots
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
 _SAMPLE, _FEWEST_SAMPLED = 20_000, 4096  # prototypes the axes are fitted to: fewer of wide ones,

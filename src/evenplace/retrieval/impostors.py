@@ -17,13 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.retrieval.arrays import ranges
+from evenplace.retrieval.arrays import Floats, Rows, ranges, widened
 from evenplace.retrieval.coarse import Coarse, compare_places
-from evenplace.retrieval.row_products import widened
 from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048

@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 import evenplace.networks
 from evenplace.describe.onnx_engine import open_session
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
+from evenplace.retrieval.arrays import Floats
 
-Floats = NDArray[np.float32]
 LONGEST = 640  # pixels of the longer side of what is looked at
 COUNT = 1_000  # points of a query at most; as many are compared as are kept of a photo
 XFEAT = Path(evenplace.networks.__path__[0]) / "embedded" / "xfeat.onnx"

@@ -15,14 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.stores import Candidates, Nearest
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds for one answer
 _MOST = 16_384  # answers Milvus gives to one search

@@ -89,11 +89,9 @@ class Around:
         near = np.flatnonzero(self.squared <= _NEAR**2)
         cuts = np.searchsorted(near, self.pools.cuts)
         east, north = (axis[near] for axis in self.offset[:2])
-        parts = np.empty((6, len(near)))
-        for part, factor in zip(
-            parts, (1, east, north, east * east, north * north, east * north), strict=True
-        ):
-            np.multiply(self.pools.weights[near], factor, out=part)
+        weight = self.pools.weights[near]
+        moved = (east, north, east * east, north * north, east * north)
+        parts = np.stack([weight, *(weight * one for one in moved)])  # (6, near)
         total, *moments = sum_spans(parts.T, cuts).T  # (Q,) each
         east, north, easts, norths, cross = (sums / np.maximum(total, 1e-300) for sums in moments)
         ellipses = _ellipses(

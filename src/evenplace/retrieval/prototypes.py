@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from evenplace.photos.table import Photos
 from evenplace.places.opened import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
+from evenplace.retrieval.arrays import Floats, Rows
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 MEANS = "means"  # column of `Places.extra`: 1 where a place's prototype is a mean
 _ASKED, _RIVALS = 256, 4096
 SCALES = np.geomspace(4, 256, 37)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.retrieval.arrays import Floats, Rows, dots
 from evenplace.retrieval.coarse import (
     FEWEST,
     SHORTLIST,
@@ -19,10 +19,7 @@ from evenplace.retrieval.coarse import (
     fit_coarse,
     log_sum,
 )
-from evenplace.retrieval.row_products import dots
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 QUERIES = 512
 TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
 _ROOM = 1.5  # queries to come are not these

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import Column, ranges
+from evenplace.retrieval.arrays import Column, Floats, Rows, ranges
 from evenplace.retrieval.index import Index
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 _CHUNK = 4096  # photos of a whole database compared at a time
 _EVERY = -3e38  # below every cosine
 

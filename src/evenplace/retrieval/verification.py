@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import unknown_name
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.local_features import Features
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 FITS = ("homography", "fundamental")
 RATIO = 0.9  # a match is so much nearer than the query point's next best
 VERIFIED, REFUTED = 30, 12  # inliers from which two photos show one thing; up to which nothing
