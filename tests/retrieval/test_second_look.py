@@ -123,8 +123,9 @@ def test_an_answer_says_what_matched_and_how_many_were_looked_at(index: Index) -
     assert answer.looked == 20
     assert answer.hits[0].inliers == 60
     assert looking.look is not None
-    match = looking.look.match(points(0), answer.hits[0].row)
-    np.testing.assert_allclose(match.query, match.candidate, atol=1e-4)
+    pairs = looking.look.pairs(points(0), answer.hits[0].row)
+    assert len(pairs) == 60
+    np.testing.assert_allclose(pairs[:, :2], pairs[:, 2:], atol=1e-4)
 
 
 def test_looking_at_nothing_is_refused(index: Index) -> None:

@@ -78,7 +78,7 @@ def measure_cost(
     return Cost(
         answerable=answerable,
         skipped=skipped,
-        unreachable=int((engine.labels < 0).sum()),
+        unreachable=int((engine.index.labels < 0).sum()),
         pool_size=pool_size,
         index_bytes=engine.index_bytes,
         parameters=engine.describer.parameters if engine.describer else 0,

@@ -1,8 +1,8 @@
 """A database to files on disk (`build`, `update`), and a query to hits, which needs no torch."""
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.answers import Answer, Hit, Hits, PlaceGuess
-from evenplace.retrieval.engine import Batch, Search
+from evenplace.retrieval.answers import Answer, Batch, Hit, Hits, PlaceGuess
+from evenplace.retrieval.engine import Search
 from evenplace.retrieval.index import Index, open_index, verify_index
 from evenplace.retrieval.positions import Ellipse, Position
 

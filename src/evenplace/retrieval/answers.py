@@ -1,6 +1,6 @@
 """What a search answers: hits, and what a person is told of them, or why nothing is said.
 
-Q queries · k hits · n shortlisted places
+Q queries · k hits · n shortlisted places · T candidates of a batch
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.calibration import Calibration, why_uncalibrated
+from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.positions import Position
 
@@ -49,6 +50,17 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some queries, all that was looked at to answer them, and the answers."""
+
+    first: int  # number of the first query
+    pools: Pools
+    rankings: Rankings
+    spots: NDArray[np.float64]  # (T, 2) where the candidates are
+    hits: Hits
 
 
 @dataclass(frozen=True)

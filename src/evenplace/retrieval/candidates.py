@@ -108,9 +108,12 @@ class Pools:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
         span = int(self.places.max(initial=-1)) + 2
         keys = self.of * span + self.places + 1
-        begins = np.diff(keys, prepend=-1) != 0  # places stand together: few runs to sort
-        pairs, which = np.unique(keys[begins], return_inverse=True)
-        return pairs // span, pairs % span - 1, which[np.cumsum(begins) - 1]
+        begins = np.diff(keys, prepend=-1) != 0
+        pairs, which = keys[begins], np.cumsum(begins) - 1
+        if len(set(pairs.tolist())) < len(pairs):  # places stand together, unless somebody mixed
+            pairs, again = np.unique(pairs, return_inverse=True)
+            which = again[which]
+        return pairs // span, pairs % span - 1, which
 
 
 def sum_spans(values: NDArray[np.floating], cuts: Rows) -> NDArray[np.float64]:

@@ -6,15 +6,15 @@ Q queries · C places · D descriptor · P candidates · T candidates of a batch
 import time
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import (
     Answer,
+    Batch,
     Hit,
     Hits,
     explain,
@@ -25,7 +25,6 @@ from evenplace.retrieval.answers import (
 )
 from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.calibration import Calibration, Way, least_confidence
-from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.confidence import Confidence, build_confidence, judge
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import Manifest
@@ -39,17 +38,6 @@ from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 _BATCH = 64  # queries answered together
 _SCAN = 1024  # queries compared with the whole database in one pass over it
 _ALIKE = 256  # photos most like a query whose places an exact search ranks
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some queries, all that was looked at to answer them, and the answers."""
-
-    first: int  # number of the first query
-    pools: Pools
-    rankings: Rankings
-    spots: NDArray[np.float64]  # (T, 2) where the candidates are
-    hits: Hits
 
 
 class Search:
@@ -118,11 +106,6 @@ class Search:
                 "check that database and training photos are of one city, or pass exact=True"
             )
         self.store = self.embedded = EmbeddedStore(self.ranking, mapped=not self.exact)
-
-    @property
-    def labels(self) -> Rows:
-        """Place of every photo of the index, -1 for none.  (N,)."""
-        return self.index.labels
 
     @property
     def index_bytes(self) -> int:

@@ -5,9 +5,11 @@ N photos · C places · D descriptor · W numbers a photo
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from evenplace.retrieval.arrays import (
 )
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
-from evenplace.retrieval.impostors import impostor_terms
+from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import ROWS, Index
 from evenplace.retrieval.manifest import FileEntry, Manifest
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale, photo_spread
@@ -137,36 +139,27 @@ def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
             yield begun, block.result()
 
 
-class arrived:  # noqa: N801  a context manager reads like a verb
+@contextmanager
+def arrived(given: Any, count: int, folder: Path) -> Iterator[Any]:
     """Rows as an array: what comes in blocks is put into a file first, and taken away after."""
+    path = folder / "arriving.npy"
+    values = given if hasattr(given, "shape") else _spooled(iter(given), count, path)
+    if len(values.shape) != 2 or values.shape[0] != count:
+        raise IndexFileError(
+            f"descriptors have shape {tuple(values.shape)}, but there are {count} "
+            "photos; give one row a photo"
+        )
+    try:
+        yield values
+    finally:
+        path.unlink(missing_ok=True)
 
-    def __init__(self, given: Any, count: int, folder: Path) -> None:
-        self._given, self._count, self._path = given, count, folder / "arriving.npy"
 
-    def __enter__(self) -> Any:
-        values = self._given
-        if not hasattr(values, "shape"):
-            values = self._spooled(iter(values))
-        if len(values.shape) != 2 or values.shape[0] != self._count:
-            raise IndexFileError(
-                f"descriptors have shape {tuple(values.shape)}, but there are {self._count} "
-                "photos; give one row a photo"
-            )
-        return values
-
-    def __exit__(self, *_: object) -> None:
-        self._path.unlink(missing_ok=True)
-
-    def _spooled(self, blocks: Iterator[NDArray[Any]]) -> NDArray[Any]:
-        first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
-        rest: Iterable[NDArray[Any]] = (np.asarray(block) for block in blocks)
-
-        def every() -> Iterator[NDArray[Any]]:
-            yield first
-            yield from rest
-
-        write_blocks(self._path, every(), (self._count, first.shape[1]), first.dtype)
-        return map_array(self._path)
+def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[Any]:
+    first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
+    every = chain([first], map(np.asarray, blocks))
+    write_blocks(path, every, (count, first.shape[1]), first.dtype)
+    return map_array(path)
 
 
 def write_derived(
@@ -184,10 +177,9 @@ def write_derived(
         settled = disk.submit(sync, rows)
         scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
         coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
-        impostors = impostor_terms(
-            descriptors, photos.points, starts, prototypes, coarse, every, loose
-        )
-        write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
+        impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
+        terms = impostors.terms(every, loose)
+        write_blocks(target / "impostors.npy", terms, (len(photos),), np.float32)
         for name in manifest.spectra:
             spread = photo_spread(descriptors, starts)
             points = draw_frequencies(name, prototypes.shape[1], spread=spread)

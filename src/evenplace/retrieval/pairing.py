@@ -51,8 +51,10 @@ class Pair:
 
     def split(self, queries: Floats) -> tuple[Floats, ...]:
         """What each index is asked with, as it was given.  (Q, D + E) -> (Q, D), (Q, E)."""
-        cuts = [index.given for index in self.indexes[:-1]]
-        return tuple(np.ascontiguousarray(part) for part in np.split(queries, cuts, axis=1))
+        if self.ranking is self.index:
+            return (queries,)
+        parts = np.split(queries, [self.index.given], axis=1)
+        return tuple(np.ascontiguousarray(part) for part in parts)
 
     def turn(self, queries: Floats) -> tuple[Floats, Floats]:
         """What finds the places and what ranks the photos, as the indexes keep descriptors."""

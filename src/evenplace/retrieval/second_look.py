@@ -32,7 +32,7 @@ from evenplace.retrieval.local_features import (
     features_of,
 )
 from evenplace.retrieval.packed_features import Packing, kept_points
-from evenplace.retrieval.verification import Match, verify, worth
+from evenplace.retrieval.verification import verify, worth
 
 Picture = str | bytes | Image.Image | Features
 COUNT = 20
@@ -154,10 +154,6 @@ class SecondLook:
         seen = self._features(rows)
         found = [np.nan if one is None else verify(query, one).inliers for one in seen]
         return np.array(found, np.float32)
-
-    def match(self, query: Picture, row: int) -> Match:
-        """What a picture and a photo of the index have in common, point by point."""
-        return verify(self.see(query), self.features(np.array([row]))[0])
 
     def pairs(self, query: Picture, row: int) -> Floats:
         """The points that a picture and a photo share, as shares of each one's width and height.

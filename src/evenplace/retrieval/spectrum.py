@@ -161,7 +161,8 @@ class PolarSpectra:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:
-        return cls(*(map_array(folder / f"spectra-{name}-{part}.npy") for part in _PARTS))
+        files = (folder / f"spectra-{name}-{part}.npy" for part in _PARTS)
+        return cls(*(np.asarray(map_array(file)) for file in files))
 
     def write(self, folder: Path, name: str) -> None:
         """Write what `open` reads."""

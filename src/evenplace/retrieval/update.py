@@ -35,7 +35,7 @@ from evenplace.retrieval.generation import (
     write_codes,
     write_layout,
 )
-from evenplace.retrieval.impostors import impostor_terms
+from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.prototypes import PlaceMeans
@@ -203,10 +203,9 @@ def _write_next(
     impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
     loose = np.flatnonzero(change.origin >= len(index))
     loose = loose[loose >= change.starts[-1]]
-    renewed = impostor_terms(
-        descriptors, change.photos.points, change.starts, prototypes, coarse,
-        change.touched, loose,
-    )  # fmt: skip
+    renewed = Impostors(descriptors, change.photos.points, change.starts, prototypes, coarse).terms(
+        change.touched, loose
+    )
     rows = np.append(_rows_of(change, change.touched), loose)
     impostors[rows] = np.concatenate([*renewed, np.empty(0, np.float32)])
     write_array(target / "impostors.npy", impostors)
