@@ -182,6 +182,8 @@ class Column:
         """A copy of some rows, chosen as numpy chooses.  (P, W)."""
         if isinstance(which, np.ndarray) and which.dtype.kind == "i":
             rows = which
+        elif isinstance(which, slice):  # of millions of rows a few
+            rows = np.arange(*which.indices(len(self)))
         else:
             rows = np.arange(len(self))[which]
         if not rows.ndim:
