@@ -34,9 +34,9 @@ lint: setup ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Two at a time, a file on one worker, the longest first (tests/conftest.py); a thread each, so that
-# they do not fight for the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three at a time, since services are waited for; a file on one worker, the longest first
+# (tests/conftest.py); a thread each, so that they do not fight for the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: setup ## all of it, what CI runs first: some ten minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint suite

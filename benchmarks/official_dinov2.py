@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from benchmarks.checkouts import checkout, dinov2, stub
 from benchmarks.official import Case
 from evenplace.networks.backbones import BACKBONES, Backbone, build_backbone, fill_backbone
-from evenplace.networks.build import build_model
+from evenplace.networks.build import build_model, fill_official
 from evenplace.networks.dinov2 import Transformer
-from evenplace.networks.published import fill_official
 
 _SIZES = ((126, 126), (154, 224))
 

@@ -59,7 +59,9 @@ def thumbnails(paper: Path = PAPER, out: Path = PICTURES / "paper") -> Path:
     out.mkdir(parents=True, exist_ok=True)
     with opened(paper) as page:
         for section in page.query_selector_all("main section"):
-            number = section.query_selector("h2").text_content().partition(":")[0]
+            number, item, _ = section.query_selector("h2").text_content().partition(":")
+            if not item:  # what it took
+                continue
             kinds = ("figure > svg", ".gallery figure:not([hidden])", ".scroll")
             found = [section.query_selector(kind) for kind in kinds]
             shown = next(one for one in found if one is not None)

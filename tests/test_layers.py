@@ -8,6 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "evenplace"
 ROOMS = (
     "errors",
+    "arrays",
     "photos",
     "places",
     "city",

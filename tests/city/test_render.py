@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenplace.city import atlas
+from evenplace.city import facade
+from evenplace.city.buildings import Building, Wall, draw_style
 from evenplace.city.camera import Camera
 from evenplace.city.draw import QUALITY
 from evenplace.city.light import query_days, survey_days
-from evenplace.city.lots import Building, Wall
 from evenplace.city.plan import Street, plan_town
 from evenplace.city.render import Renderer
-from evenplace.city.style import draw_style
 from evenplace.city.survey import plan_survey
 from evenplace.city.walls import cast, gather_walls
 
@@ -133,7 +132,7 @@ def test_full_memory_does_not_change_a_photo(monkeypatch: pytest.MonkeyPatch) ->
     camera = stand(busy_street().end, 200.0)
     kept = Renderer(0, 32)
     first = look(kept, camera)
-    monkeypatch.setattr(atlas, "MEMORY", 0)
+    monkeypatch.setattr(facade, "MEMORY", 0)
     assert (look(kept, stand(busy_street().start, 20.0)) != first).any()
     assert (look(kept, camera) == first).all()
 

@@ -32,6 +32,7 @@ CARELESS = {
     "train plain --run r": "its EXIF has no GPS position",
     "audit town/database --beside town/queries": "--beside is drawn by --figures FOLDER; add it",
     "audit town/database --tiles https://t/{z}/{x}/{y}.png": "lies under the map of --out PAGE",
+    "study paper --system SALAD": "leave --system out, or name one study",
     # tables
     "photos check odd.csv": "--column latitude=NAME",
     "photos check odd.csv --column latitude": "is not NAME=COLUMN",

@@ -4,6 +4,7 @@ These begin with photos alone; test_documents_of_runs.py has the others, for ano
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +12,16 @@ from tests.documents.blocks import WITHOUT_RUNS
 from tests.documents.typist import Typist
 
 pytestmark = pytest.mark.slow
+TRAINS_MANY = ("second-look.md",)  # some ten systems: `make long` types it
+
+
+def _typed(page: Path) -> Any:
+    marks = [pytest.mark.long] if page.name in TRAINS_MANY else []
+    return pytest.param(page, page, id=page.name, marks=marks)
 
 
 @pytest.mark.parametrize(
-    ("page", "typist"), [(page, page) for page in WITHOUT_RUNS], indirect=["typist"],
-    ids=lambda page: page.name,
+    ("page", "typist"), [_typed(page) for page in WITHOUT_RUNS], indirect=["typist"],
 )  # fmt: skip
 def test_every_block_does_what_the_document_says(page: Path, typist: Typist) -> None:
     typist.type_all(page)

@@ -16,7 +16,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.study.tables import read_bytes
+from evenplace.study.cost_tables import read_bytes
 from tests.drawn import photos_at, unit
 
 

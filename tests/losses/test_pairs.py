@@ -134,16 +134,10 @@ def test_gradient_equals_differences(case: Case, descriptors: Tensor) -> None:
 
 
 @every_loss
-def test_half_precision_is_widened(case: Case, descriptors: Tensor) -> None:
-    loss = case.module()
-    for narrow in (torch.float16, torch.bfloat16):
-        half = descriptors.to(narrow).requires_grad_()
-        found = loss(half, labels)
-        assert found.dtype == torch.float32
-        assert found.item() == pytest.approx(loss(half.detach().float(), labels).item(), rel=1e-6)
-        (gradient,) = torch.autograd.grad(found, half)
-        assert gradient.dtype == narrow
-        assert bool(torch.isfinite(gradient).all())
+def test_half_precision_is_widened(
+    case: Case, descriptors: Tensor, check_widening: Callable[..., None]
+) -> None:
+    check_widening(case.module(), descriptors, labels)
 
 
 @every_loss

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError
-from evenplace.networks.bands import halves
+from evenplace.networks.backbone import halves
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.spec import NetworkSpec
 

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from benchmarks.matlab import save_matlab
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_model
+from evenplace.networks.build import build_model, fill_official, load_official
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
-from evenplace.networks.published import fill_official, load_official
 from evenplace.networks.published_keys import SYSTEMS, seems_to_be
 from evenplace.networks.weightfiles import read_weights
 from tests.networks.known_weights import known_photos, known_weights, sample

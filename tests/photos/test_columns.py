@@ -11,7 +11,7 @@ from PIL import Image
 from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import read_photos
 from evenplace.photos.check import check_photos
-from evenplace.photos.columns import find_columns, parse_columns, say_columns
+from evenplace.photos.layouts.tables import find_columns, parse_columns, say_read
 from evenplace.photos.pictures import _add_heif, open_picture
 
 SPOTS = [(52.5 + n * 1e-4, 13.25 + n * 1e-4) for n in range(6)]
@@ -91,11 +91,11 @@ def test_what_will_fail_in_train_fails_in_check(folder: Path) -> None:
         check_photos(write(folder / "q.csv", "file,lat,lon", rows()))
 
 
-def test_what_was_guessed_is_one_line() -> None:
-    found = find_columns(["image_name", "gps_lat", "longitude", "yaw"], {})
+def test_what_was_guessed_is_one_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "p.csv", "image_name,gps_lat,longitude,yaw", [])
     said = "read path from image_name, latitude from gps_lat, heading from yaw"
-    assert say_columns(found) == said
-    assert say_columns({"path": "path"}) == ""
+    assert say_read(file, {}) == f"{file}: {said}"
+    assert say_read(write(tmp_path / "q.csv", "path,east,north", []), {}) == ""
 
 
 @pytest.mark.parametrize("told", ["latitude", "=lat", "latitude="])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.photos.splits import split_by_position, spots_of
+from evenplace.photos.choose import split_by_position, spots_of
 from tests.drawn import photos_at
 
 

@@ -74,7 +74,7 @@ def test_two_zones_keep_the_names_of_their_cities() -> None:
     photos = three(zone=[10, 10, -56], city=["sf", "sf", "sydney"])
     assert photos.zones == [-56, 10]
     assert photos.cities == ["sf", "sydney"]
-    assert len(photos.only(city="sf")) == 2
+    assert len(photos[photos.column("city") == "sf"]) == 2
 
 
 def test_a_zone_that_does_not_exist_is_refused() -> None:

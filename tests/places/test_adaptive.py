@@ -20,7 +20,7 @@ from evenplace.places import (
     KdTree,
     Places,
     Quadtree,
-    median_splits,
+    kdtree,
 )
 from tests import oracle_places as oracle
 
@@ -105,7 +105,7 @@ def test_kd_tree_leaves_differ_by_a_factor_of_two_at_most(
 
 def test_a_large_kd_tree_splits_on_the_table_and_is_as_even() -> None:
     photos = town(300_000)
-    assert len(photos) > median_splits.MANY
+    assert len(photos) > kdtree.MANY
     places = KdTree(max_photos=100).partition(photos)
     assert places.counts.max() <= 100
     assert places.counts.min() >= 50
@@ -156,12 +156,14 @@ def test_a_quadtree_is_the_recursion_it_says(
 
 def test_hges_three_levels_are_nested() -> None:
     photos = town(3000)
-    coarse, middle, fine = Quadtree(min_photos=5).hierarchy(photos, (500, 200, 50))
+    fine = Quadtree(min_photos=5).hierarchy(photos, (500, 200, 50))
+    coarse, middle = (Quadtree(most, 5).partition(photos) for most in (500, 200))
     assert len(coarse) < len(middle) < len(fine)
-    for one, other in ((coarse, middle), (middle, fine)):
-        parent = other.extra["parent"]
-        inside = other.labels >= 0
-        np.testing.assert_array_equal(parent[other.labels[inside]], one.labels[inside])
+    inside = fine.labels >= 0
+    for name, one in (("level_0", coarse), ("level_1", middle)):
+        parent = fine.extra[name]
+        assert (parent >= 0).all()
+        np.testing.assert_array_equal(parent[fine.labels[inside]], one.labels[inside])
     with pytest.raises(SettingError, match="coarse to fine"):
         Quadtree().hierarchy(photos, (50, 200))
 

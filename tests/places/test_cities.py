@@ -9,7 +9,7 @@ from evenplace.errors import PlaceError
 from evenplace.photos import Photos, join_photos
 from evenplace.places import FocalGrid, Given, Grid, Intersection, KdTree, Places, Quadtree
 from evenplace.places.coverage import find_needs
-from evenplace.places.opened import open_places, unknown_cities
+from evenplace.places.new_places import open_places, unknown_cities
 from evenplace.places.table import Rule
 
 RULES = [

@@ -1,5 +1,8 @@
 """Coverage, diversity, imbalance and needs, on numbers small enough to check by hand."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,15 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.places.coverage import cover, find_needs, measure_diversity
 from evenplace.places.tiers import gini, imbalance_ratio
-from evenplace.places.wanted import Curve, HeldOut, _openness
+from evenplace.places.wanted import (
+    SIDES,
+    Curve,
+    HeldOut,
+    _openness,
+    find_gaps,
+    find_wanted,
+    weigh_views,
+)
 from tests import oracle_places as oracle
 
 
@@ -78,3 +89,57 @@ def test_a_place_that_fails_more_than_its_photos_say_is_more_open() -> None:
     held = HeldOut(np.array([0, 0, 0, 1]), many, np.array([False, False, True, True]))
     found = _openness(Curve(height=0.5), held, 3)
     np.testing.assert_allclose(found, [(2 + 2) / (1.5 + 2), 2 / (0.5 + 2), 1.0])
+
+
+def scattered(count: int, seed: int, reach: float = 60.0) -> Photos:
+    """Photos all over a square, every fourth without a heading."""
+    dice = np.random.default_rng(seed)
+    heading = np.where(np.arange(count) % 4 == 3, np.nan, dice.uniform(0, 360, count))
+    east, north = dice.uniform(0, reach, (2, count))
+    return Photos.from_arrays(east=east, north=north, zone=31, heading=heading)
+
+
+def weight_by_loops(photos: Photos, spot: Any, heading: float, beyond: float = -1.0) -> float:
+    total = 0.0
+    for (east, north), own in zip(photos.positions, photos.heading, strict=True):
+        away = math.hypot(east - spot[0], north - spot[1])
+        angle = abs(float(own) - heading) % 360
+        facing = 0.25 if math.isnan(own) else max(0.0, 1 - min(angle, 360 - angle) / 90)
+        if beyond < away <= 25:
+            total += (1 - away / 25) * facing
+    return total
+
+
+@pytest.mark.parametrize("beyond", [-1.0, 8.0])
+def test_views_weigh_what_their_loops_say(beyond: float) -> None:
+    photos, spots = scattered(40, 0), scattered(12, 1)
+    for heading in (0.0, 90.0, 215.0):
+        expected = [weight_by_loops(photos, spot, heading, beyond) for spot in spots.positions]
+        np.testing.assert_allclose(weigh_views(photos, spots, heading, beyond), expected, rtol=1e-6)
+
+
+def test_the_first_photo_goes_where_all_views_around_gain_most() -> None:
+    photos = scattered(30, 2, reach=150.0)
+    places, curve = Grid().partition(photos), Curve()
+    gaps = find_gaps(places)
+    assert len(gaps)
+    spots = [*map(tuple, places.centres), *((east, north) for east, north, _ in gaps)]
+    leave = [1.0] * len(places) + [0.5] * len(gaps)  # a gap is a street as often as not
+    best: tuple[float, int, str] = (0.0, -1, "")
+    for at, spot in enumerate(spots):
+        for side, heading in SIDES.items():
+            gain = 0.0
+            for near, share in zip(spots, leave, strict=True):
+                away = math.dist(spot, near)
+                if away <= 25:
+                    have = weight_by_loops(photos, near, heading)
+                    before, after = curve(np.array([have, have + 1 - away / 25]))
+                    gain += share * float(after - before)
+            best = max(best, (gain, at, side))
+    (found,) = find_wanted(photos, places, most=1)
+    gain, at, side = best
+    assert (found.east, found.north) == pytest.approx(spots[at])
+    assert (found.sides, found.photos) == ((side,), 1)
+    assert found.gain == pytest.approx(100 * gain / 4, abs=0.05001)
+    assert found.between == (at >= len(places))
+    assert found.have == sum(math.dist(spots[at], one) <= 25 for one in photos.positions.tolist())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evenplace.errors import PhotoError, PlaceError, RunError
+from evenplace.errors import IndexFileError, PlaceError, RunError
 from evenplace.photos import Photos
 from evenplace.places import Grid, KdTree
 from evenplace.report.audit import audit_path, audit_photos, write_audit
@@ -91,7 +91,7 @@ def test_descriptors_add_similarity_by_tier(tmp_path: Path) -> None:
     text = written(tmp_path, descriptors=tmp_path / "d.npy")
     assert "similarity within a place" in text
     (tmp_path / "bad.npy").write_bytes(b"no")
-    with pytest.raises(PhotoError, match=r"bad\.npy is no \.npy array"):
+    with pytest.raises(IndexFileError, match=r"bad\.npy cannot be read"):
         audit_path(tmp_path / "photos", descriptors=tmp_path / "bad.npy")
 
 

@@ -70,7 +70,12 @@ def run(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("name", PAIRS)
+FIRST, *OTHERS = PAIRS
+
+
+@pytest.mark.parametrize(
+    "name", [FIRST, *(pytest.param(one, marks=pytest.mark.long) for one in OTHERS)]
+)
 def test_a_pair_runs_by_its_name(name: str, town: Path, tmp_path: Path) -> None:
     run = make(name, town, tmp_path)
     assert f"{name}-small" in say("evaluate", run, "--queries", town / "queries")

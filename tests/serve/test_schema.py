@@ -10,7 +10,7 @@ checks = pytest.importorskip("schemathesis.specs.openapi.checks")
 ROUTES = 8
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")
 def test_every_route_keeps_to_its_description(address: str) -> None:
     description = schemathesis.openapi.from_url(f"{address}/openapi.json")

@@ -229,7 +229,7 @@ def test_a_photo_that_waited_too_long_is_told_so(town: Town) -> None:
         assert 'evenplace_photos_total{outcome="busy"} 2.0' in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sixteen_large_pictures_take_the_memory_of_one(town: Town) -> None:
     pictures = [png(5000, 5000)] * 16
 

@@ -1,5 +1,7 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
+import io
+import itertools
 import re
 import shutil
 import sys
@@ -11,7 +13,7 @@ import pytest
 
 from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
-from evenplace.places.tiers import tiers
+from evenplace.report.figures import tier_bars
 from evenplace.report.tables import spread
 from evenplace.run.run import Run
 from evenplace.study import (
@@ -19,14 +21,19 @@ from evenplace.study import (
     Findings,
     Study,
     System,
+    confidence_tables,
     find_study,
     read_splits,
     run_study,
-    tables,
     write_findings,
 )
+from evenplace.study.confidence_tables import abstention_table
+from evenplace.study.cost_tables import pipeline_table, read_bytes
+from evenplace.study.figures import draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
-from evenplace.study.tables import TABLES, abstention_table, read_bytes, recall_by_area
+from evenplace.study.runs import minutes
+from evenplace.study.tables import gain_table, query_tier, recall_by_area
+from evenplace.study.write import TABLES
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
 
@@ -82,13 +89,28 @@ def test_a_finished_study_is_read_not_run(found: Findings, out: Path) -> None:
 
 
 def test_a_stopped_study_goes_on(found: Findings, out: Path) -> None:
-    answers = next((out / "answers").glob("cfd-0-*")) / "scores.json"
+    answers = found.of("CFD").answers[0] / "timed.txt"
     text = answers.read_text()
     answers.unlink()
     again = run_study(found.study, found.splits, out, settings=TINY)
     assert again.of("CFD").parts[0].recall == found.of("CFD").parts[0].recall
     assert answers.exists()
     answers.write_text(text)
+
+
+def test_nothing_is_trained_or_asked_twice(found: Findings, out: Path) -> None:
+    """Other names, the recipe's own settings said aloud, a second network: all are there."""
+    before = set(out.glob("answers/*")), set(out.glob("runs/*"))
+    usual = find_recipe("cross-entropy").search.rerank
+    alike = (System("another name", "cross-entropy"),
+             System("said aloud", "cross-entropy", search={"rerank": usual}))  # fmt: skip
+    again = run_study(Study("alike", "?", alike), found.splits, out, settings=TINY)
+    assert (set(out.glob("answers/*")), set(out.glob("runs/*"))) == before
+    assert [one.joint.name for one in again.outcomes] == ["another name", "said aloud"]
+    assert {one.answers for one in again.outcomes} == {found.of("L2").answers}
+    pair = (System("CosPlace", "cosplace-small"), System("pair", "dc-cosplace-small"))
+    run_study(Study("pair", "?", pair), found.splits[:1], out, settings=TINY)
+    assert len(set(out.glob("runs/*")) - before[1]) == 2  # the pair's ranker is CosPlace's network
 
 
 def test_a_changed_setting_is_another_run(found: Findings) -> None:
@@ -102,7 +124,7 @@ def test_a_changed_setting_is_another_run(found: Findings) -> None:
 def test_tables_and_figures_are_written(found: Findings, tmp_path: Path) -> None:
     text = write_findings(found, tmp_path, command="evenplace study tiny").read_text()
     queries = found.outcomes[0].joint.overall.queries
-    assert f"{queries} queries over 2 seed(s)" in text
+    assert f"{queries} queries of 2 seeds" in text
     assert "75.8" in text
     assert "CFD − L2" in text
     assert " ± " in text
@@ -135,7 +157,7 @@ def test_development_never_sees_the_test_queries(folder: Path, tmp_path: Path) -
 def test_abstention_keeps_what_the_learned_threshold_lets_through(
     found: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "WANTED", (0.5,))
+    monkeypatch.setattr(confidence_tables, "WANTED", (0.5,))
     assert "No system here" in abstention_table(found)
     one, run = found.of("fused"), tmp_path / "run"
     part = one.parts[0]
@@ -168,18 +190,25 @@ def test_a_folder_with_queries_is_taken_as_it_is(tmp_path: Path) -> None:
     assert one.truth.heading == 30
 
 
-def test_recall_by_area_counts_every_placed_query(found: Findings) -> None:
+def test_recall_by_area_is_counted_query_by_query(found: Findings) -> None:
+    """The smallest 30 % of the places, 40 %, the rest: sorted and counted by hand."""
     scores = found.outcomes[0].parts[0]
-    sizes = replace(scores.places, areas=np.arange(1.0, len(scores.places) + 1))
-    known = recall_by_area(replace(scores, places=sizes))
-    order = np.argsort(sizes.areas)
-    cuts = np.split(order, np.cumsum(np.bincount(tiers(-sizes.areas.astype(int) * 1000)))[:2])
-    run = scores.predictions
-    for bin_, got in zip(cuts, known, strict=True):
-        mine = np.isin(run.places, bin_)
-        assert (
-            np.isnan(got) if not mine.any() else got == pytest.approx(100 * run.right[mine].mean())
-        )
+    areas = np.random.default_rng(0).permutation(np.arange(1.5, len(scores.places) + 1))
+    known = recall_by_area(replace(scores, places=replace(scores.places, areas=areas)))
+    ranked = sorted(range(len(areas)), key=lambda place: areas[place])
+    third = int(0.3 * len(ranked) + 1e-9)
+    bins = ranked[:third], ranked[third : len(ranked) - third], ranked[len(ranked) - third :]
+    asked = zip(scores.predictions.places.tolist(), scores.predictions.right.tolist(), strict=True)
+    of_bin: list[list[bool]] = [[], [], []]
+    for place, right in asked:
+        for number, places in enumerate(bins):
+            if place in places:
+                of_bin[number].append(right)
+    assert sum(map(len, of_bin)) == (scores.predictions.places >= 0).sum() > 0
+    for got, rights in zip(known, of_bin, strict=True):
+        share = 100 * sum(rights) / len(rights) if rights else float("nan")
+        assert got.queries == len(rights)
+        assert got.recall[1] == pytest.approx(share, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -296,13 +325,13 @@ def test_places_as_large_as_each_other_have_no_bins(found: Findings) -> None:
     scores = found.outcomes[0].parts[0]
     areas = np.full(len(scores.places), 400.0)
     even = replace(scores, places=replace(scores.places, areas=areas))
-    assert np.isnan(recall_by_area(even)).all()
+    assert not any(part.queries for part in recall_by_area(even))
     apart = replace(scores, places=replace(scores.places, areas=areas + np.arange(len(areas))))
-    assert np.isfinite(recall_by_area(apart)).any()
+    assert any(part.queries for part in recall_by_area(apart))
 
 
 def test_what_a_pipeline_reads_is_the_paper_s_arithmetic(found: Findings) -> None:
-    rows = [row.split(" | ") for row in TABLES["pipelines"](found).splitlines() if " | " in row]
+    rows = [row.split(" | ") for row in pipeline_table({"": found}).splitlines() if " | " in row]
     for row, one in zip(rows[2:], found.outcomes, strict=True):
         cost = one.joint.cost
         assert float(row[7].replace(",", "")) == round(cost.pool_size * cost.dim * 4 / 1e3) > 0
@@ -332,6 +361,44 @@ def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path
     for kind in ("svg", "png", "csv"):
         assert len(list((tmp_path / "figures").glob(f"*.{kind}"))) == drawn
     assert markdown_html("a <b>\n\n| x | y |\n|---|---|\n| 1 | <i> |").count("&lt;") == 2
+    assert markdown_html("## A\n\n### b\n\n`<i>` is") == (
+        "<h3>A</h3><h4>b</h4><p><code>&lt;i&gt;</code> is</p>"
+    )
+
+
+def test_words_under_bars_do_not_run_into_each_other(found: Findings) -> None:
+    """Where each system has tiers of its own there is more to say below them."""
+    one = found.outcomes[0].joint
+    other = replace(one, name="other", head=one.middle, middle=one.head)
+    figure = tier_bars([one, other])
+    figure.savefig(io.BytesIO())
+    axes = figure.axes[0]
+    assert "own places" in axes.get_xlabel()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_a_setting_that_changes_little_is_drawn_as_little(found: Findings) -> None:
+    at = [replace(one, system=replace(one.system, at=("alpha", float(number))))
+          for number, one in enumerate(found.outcomes[:2])]  # fmt: skip
+    low, high = draw_lines(replace(found, outcomes=tuple(at))).axes[0].get_ylim()
+    assert 10 <= high - low <= 100
+
+
+def test_every_tier_and_light_is_counted_in_its_column(found: Findings) -> None:
+    """The tail of the queries, and R@1 by day and night, counted by hand."""
+    one = found.of("L2")
+    part = one.parts[0]
+    ranked = sorted(range(len(part.predictions)),
+                    key=lambda query: -part.predictions.photographed[query])  # fmt: skip
+    tail = ranked[len(ranked) - int(0.3 * len(ranked)) :]
+    within = [0 <= part.predictions.first_right[query] < 5 for query in tail]
+    assert query_tier("tail", 5).of(part) == pytest.approx(100 * np.mean(within))
+    lit = {"light": {"day": part.head, "night": part.tail}}
+    dark = replace(one, parts=tuple(replace(each, conditions=lit) for each in one.parts))
+    text = pipeline_table({"": replace(found, outcomes=(dark,))})
+    many = len(found.splits) * part.head.queries, len(found.splits) * part.tail.queries
+    assert f"| R@1 of {many[0]} by day | R@1 of {many[1]} by night |" in text
 
 
 @pytest.mark.parametrize(("sets", "shown"), [((), True), (("paper, MSLS",), False)])
@@ -349,6 +416,6 @@ def test_a_table_stands_beside_the_paper_s_numbers_of_its_own_sets(
 def test_findings_of_some_systems_are_compared_among_themselves(found: Findings) -> None:
     some = found.only(("CFD", "fused"))
     assert [one.system.name for one in some.outcomes] == ["CFD", "fused"]
-    assert "fused − CFD" in TABLES["gains"](some)
-    assert "fused − L2" in TABLES["gains"](found)
-    assert found.minutes() > some.only(("CFD",)).minutes() > 0
+    assert "fused − CFD" in gain_table(some)
+    assert "fused − L2" in gain_table(found)
+    assert minutes(found.folders) > minutes(some.only(("CFD",)).folders) > 0

@@ -13,8 +13,7 @@ from evenplace.errors import EvenPlaceError, RunError
 from evenplace.networks import checkpoints
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.photos import Photos, files
-from evenplace.photos.files import whole_file
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import only_writer, whole_file
 from evenplace.run.run import Run
 from tests.training.town import draw_town, quick_run
 

@@ -13,6 +13,7 @@ from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.spec import NetworkSpec
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
+from evenplace.training.augment import Augmentation
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Trained, train
 from evenplace.training.recipe import Recipe
@@ -133,7 +134,7 @@ def test_the_cache_follows_weights_photos_and_views(town: Photos, tmp_path: Path
     assert files() == 2
     cache_trunk(first, paths, ViewSettings(2), tmp_path)
     assert files() == 2
-    cache_trunk(first, paths, ViewSettings(2, flip=True), tmp_path)
+    cache_trunk(first, paths, ViewSettings(2, how=Augmentation(flip=True)), tmp_path)
     assert files() == 3, "the plain view is shared, the flipped one is new"
     with torch.no_grad():
         next(iter(first.backbone.stages[0].parameters())).mul_(1.01)

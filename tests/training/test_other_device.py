@@ -80,7 +80,7 @@ def test_the_device_refuses_mixtures_and_allows_what_torch_allows() -> None:
         assert here.copy_(there).device.type == "cpu"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("names", together(list(METHODS), lambda name: METHODS[name].network))
 def test_every_published_network_leaves_nothing_behind(names: str) -> None:
     """Forward and backward of each method's network at its full size, in shapes only."""
@@ -97,7 +97,7 @@ def test_every_published_network_leaves_nothing_behind(names: str) -> None:
         assert all(p.grad is None or p.grad.device == device for p in network.parameters())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("names", together(SMALL, trained_alike))
 def test_every_method_trains_elsewhere(
     town: Photos, tmp_path: Path, device: torch.device, names: str

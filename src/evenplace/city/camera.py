@@ -8,9 +8,8 @@ with X metres to the right of the camera, Y metres ahead of it and z metres abov
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.float32]
+from evenplace.arrays import Doubles, Floats
 
 
 @dataclass(frozen=True)
@@ -33,25 +32,25 @@ class Camera:
         """The row of the horizon in a square picture."""
         return size / 2 + self.focal(size) * float(np.tan(np.radians(self.pitch)))
 
-    def axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def axes(self) -> tuple[Doubles, Doubles]:
         """Unit vectors (east, north) to the right and ahead."""
         turn = np.radians(self.heading)
         return np.array([np.cos(turn), -np.sin(turn)]), np.array([np.sin(turn), np.cos(turn)])
 
-    def see(self, points: NDArray[np.float64]) -> Float:
+    def see(self, points: Doubles) -> Floats:
         """Ground positions (..., 2) in metres to the right and ahead of the camera (..., 2)."""
         right, ahead = self.axes()
         moved = points - np.array([self.east, self.north])
         return np.stack([moved @ right, moved @ ahead], axis=-1).astype(np.float32)
 
-    def project(self, seen: Float, z: Float | float, size: int) -> Float:
+    def project(self, seen: Floats, z: Floats | float, size: int) -> Floats:
         """Pixels (column, row) of points `see` returned, z metres above the ground."""
         scale = self.focal(size) / seen[..., 1]
         column = size / 2 + seen[..., 0] * scale
         row = self.horizon(size) - (z - self.height) * scale
         return np.stack([column, row], axis=-1)
 
-    def slopes(self, size: int) -> tuple[Float, Float]:
+    def slopes(self, size: int) -> tuple[Floats, Floats]:
         """Each column's X/Y and each row's (z - height)/Y, at the pixels' centres."""
         middle = np.arange(size, dtype=np.float32) + 0.5
         across = (middle - size / 2) / self.focal(size)

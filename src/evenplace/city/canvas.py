@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from evenplace.city.style import Colour
+from evenplace.arrays import Floats
+from evenplace.city.buildings import Colour
 
 SHOP_GLASS = 200
+Texels = NDArray[np.uint32]  # red, green, blue and a pane's code in one word each
 
 
 class Canvas:
@@ -73,14 +75,14 @@ class Canvas:
         middle = ((left + right) / 2, (top + bottom) / 2)
         self._brush.text(middle, text, font=font, fill=colour, anchor="mm")
 
-    def multiply(self, gain: NDArray[np.float32]) -> None:
+    def multiply(self, gain: Floats) -> None:
         """Darken or lighten what is drawn so far, texel by texel; gain: (rows, columns)."""
         steps = (np.clip(gain, 0, 3.9) * 64).astype(np.uint16)  # 255 * 3.9 * 64 fits 16 bits
         grown = np.asarray(self.picture).astype(np.uint16) * steps[:, :, None]
         self.picture = Image.fromarray(np.minimum(grown >> 6, 255).astype(np.uint8))
         self._brush = ImageDraw.Draw(self.picture)
 
-    def texels(self) -> NDArray[np.uint32]:
+    def texels(self) -> Texels:
         """Red, green, blue and the pane's code packed into one word each; (rows, columns)."""
         colours = np.asarray(self.picture, np.uint32)
         codes = np.asarray(self.codes, np.uint32)
@@ -94,9 +96,7 @@ def shade(colour: Colour, gain: float) -> Colour:
     return red, green, blue
 
 
-def smooth_noise(
-    rng: np.random.Generator, size: tuple[int, int], cells: tuple[int, int]
-) -> NDArray[np.float32]:
+def smooth_noise(rng: np.random.Generator, size: tuple[int, int], cells: tuple[int, int]) -> Floats:
     """Cloudy noise in -1..1 with about `cells` bumps; size and cells: (columns, rows)."""
     seeds = rng.uniform(-1, 1, (max(2, cells[1]), max(2, cells[0]))).astype(np.float32)
     return np.array(Image.fromarray(seeds).resize(size, Image.Resampling.BICUBIC), np.float32)

@@ -1,9 +1,7 @@
 """Draws a whole town to disk: plan, survey, photos, and a report of what came out."""
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +16,7 @@ from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
 from evenplace.city.survey import Shot, photo_name, plan_queries, plan_survey
 from evenplace.errors import SettingError
+from evenplace.photos.files import whole_folder
 
 QUALITY = 85
 CHUNK = 64  # neighbouring photos a process takes at once, so that it draws few walls twice
@@ -53,11 +52,14 @@ def draw_city(
     of it is drawn, or not at all.
     """
     started = time.perf_counter()
-    _check(photos, queries, seed, size, workers)
+    target = Path(out)
+    _check(target, photos, queries, seed, size, workers)
     town = plan_town(seed)
     survey = plan_survey(town, photos, seed)
     asked = plan_queries(town, survey, queries, seed)
-    with _whole_folder(Path(out)) as folder:
+    with whole_folder(target) as folder:
+        for part in ("database", "queries"):
+            (folder / part).mkdir()
         jobs = [(str(folder / "database" / photo_name(shot)), shot) for shot in survey]
         jobs += [(str(folder / "queries" / photo_name(shot)), shot) for shot in asked]
         _draw_all(jobs, seed, size, workers or os.cpu_count() or 1, progress)
@@ -72,7 +74,11 @@ def draw_city(
     )
 
 
-def _check(photos: int, queries: int, seed: int, size: int, workers: int | None) -> None:
+def _check(out: Path, photos: int, queries: int, seed: int, size: int, workers: int | None) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SettingError(
+            f"{out} is there already and not an empty folder; name another one or empty it"
+        )
     for name, value, least in (
         ("photos", photos, 1),
         ("queries", queries, 1),
@@ -82,28 +88,6 @@ def _check(photos: int, queries: int, seed: int, size: int, workers: int | None)
     ):
         if value < least:
             raise SettingError(f"{name} is {value}; it must be at least {least}")
-
-
-@contextmanager
-def _whole_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that becomes `out` at the end, and vanishes if anything fails."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SettingError(
-            f"{out} is there already and not an empty folder; name another one or empty it"
-        )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
-        (folder / "database").mkdir()
-        (folder / "queries").mkdir()
-        yield folder
-        folder.chmod(0o755)
-        if out.exists():
-            out.rmdir()
-        folder.rename(out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 Job = tuple[str, Shot]

@@ -1,16 +1,23 @@
-"""Draws walls and roofs: masonry, rows of windows, doors, shops, cornices, tiles.
+"""Walls and roofs: masonry, rows of windows, doors, shops, cornices, tiles.
 
-Everything is drawn once per look and then seen from everywhere; see `atlas`.
+Everything is drawn once a look, when first seen, and kept in one long array of texels.  Textures
+are stored column by column at five densities, each half the one before, so that a far wall is read
+from a small picture and does not flicker.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.city.canvas import SHOP_GLASS, Canvas, shade, smooth_noise
+from evenplace.arrays import Floats, Ints
+from evenplace.city.buildings import Building, Style, Wall
+from evenplace.city.canvas import SHOP_GLASS, Canvas, Texels, shade, smooth_noise
 from evenplace.city.openings import draw_ground_floor, draw_windows
-from evenplace.city.style import Style
 
-Float = NDArray[np.float32]
+LEVELS = 5
+PLAIN = ("party", "back", "roof")  # too little on them to be worth the finest level
+MEMORY = 64 << 20  # texels kept, 4 bytes each
+TEXELS_PER_METRE = 16.0  # for a picture 224 pixels wide
+
+Look = tuple[Style, str, float, float]
 
 
 def draw_wall(style: Style, look: str, width: float, gable: float, density: float) -> Canvas:
@@ -51,7 +58,7 @@ def draw_roof(style: Style, width: float, slope: float, density: float) -> Canva
     return canvas
 
 
-def _masonry(rng: np.random.Generator, canvas: Canvas, material: str) -> Float:
+def _masonry(rng: np.random.Generator, canvas: Canvas, material: str) -> Floats:
     if material == "brick":
         return _courses(rng, canvas, 0.5, 0.19, 0.10, 0.82)
     if material == "stone":
@@ -72,7 +79,7 @@ def _courses(
     joint: float,
     *,
     bond: float = 0.5,
-) -> Float:
+) -> Floats:
     """Gains of a running bond: each unit its own shade, joints at `joint`; (rows, columns)."""
     columns, rows = canvas.size
     z = np.arange(rows) / canvas.density
@@ -81,14 +88,14 @@ def _courses(
     shift = x[None, :] + (course[:, None] % 2) * bond * length
     unit = np.floor(shift / length).astype(int)
     shades = rng.normal(1, spread, 997).astype(np.float32)
-    gains: Float = shades[(unit * 31 + course[:, None] * 57) % 997]
+    gains: Floats = shades[(unit * 31 + course[:, None] * 57) % 997]
     texel = 1 / canvas.density
     level = (z % height < texel)[:, None] | (shift % length < texel)
     gains[level] *= joint
     return gains
 
 
-def _weathering(rng: np.random.Generator, canvas: Canvas) -> Float:
+def _weathering(rng: np.random.Generator, canvas: Canvas) -> Floats:
     """Cloudy stains, dirt near the pavement and under the eaves."""
     columns, rows = canvas.size
     cells = int(canvas.width / 2.5), int(canvas.height / 2.5)
@@ -96,7 +103,7 @@ def _weathering(rng: np.random.Generator, canvas: Canvas) -> Float:
     streaks = 1 + 0.03 * smooth_noise(rng, (columns, 1), (int(canvas.width * 3), 1))
     z = canvas.height - np.arange(rows, dtype=np.float32) / canvas.density
     dirt = 1 - 0.22 * np.exp(-z / 0.5) - 0.1 * np.exp(-(canvas.height - z) / 0.6)
-    gains: Float = stains * streaks * dirt[:, None].astype(np.float32)
+    gains: Floats = stains * streaks * dirt[:, None].astype(np.float32)
     return gains
 
 
@@ -143,3 +150,88 @@ def _blind_windows(rng: np.random.Generator, canvas: Canvas, style: Style) -> No
             canvas.rect(canvas.width * 0.7 - 0.06, z - 0.06, 0.82, 1.12, style.frame)
             code = int(rng.integers(1, SHOP_GLASS))
             canvas.glass(canvas.width * 0.7, z, 0.7, 1.0, (60, 70, 80), code)
+
+
+class Atlas:
+    """Texels of all looks; `place` is where a look's levels start and how large they are."""
+
+    def __init__(self, buildings: tuple[Building, ...], density: float) -> None:
+        self.density = density
+        self.texels = np.zeros(1 << 20, np.uint32)
+        self._used = 0
+        known: dict[Look, int] = {}
+        self._looks: list[Look] = []
+        walls, roofs = [], []
+        for building in buildings:
+            for wall in building.walls:
+                walls.append(self._number(known, _wall_look(building.style, wall)))
+                roofs.append(self._number(known, _roof_look(building.style, wall)))
+        self.wall_looks = np.array(walls)  # (walls,) number of the look
+        self.roof_looks = np.array(roofs)
+        count = len(self._looks)
+        self.drawn = np.zeros(count, bool)
+        self.starts = np.zeros((count, LEVELS), np.int64)
+        self.columns = np.zeros((count, LEVELS), np.int64)
+        self.rows = np.zeros((count, LEVELS), np.int64)
+
+    def _number(self, known: dict[Look, int], look: Look) -> int:
+        if look not in known:
+            known[look] = len(self._looks)
+            self._looks.append(look)
+        return known[look]
+
+    def need(self, looks: Ints) -> None:
+        """Draw those of the looks that are not there; when memory is full, start afresh."""
+        if self._used > MEMORY:
+            self.drawn[:] = False
+            self._used = 0
+        for look in np.unique(looks[~self.drawn[looks]]):
+            self._draw(int(look))
+
+    def _draw(self, look: int) -> None:
+        """Draw a look at every density; plain ones lack the finest and use the next for it."""
+        style, kind, width, height = self._looks[look]
+        plain = kind in PLAIN
+        density = self.density / 2 if plain else self.density
+        if kind == "roof":
+            canvas = draw_roof(style, width, height, density)
+        else:
+            canvas = draw_wall(style, kind, width, height, density)
+        level = canvas.texels()
+        for number in range(int(plain), LEVELS):
+            self._keep(look, number, level)
+            level = _halve(level)
+        if plain:
+            for table in (self.starts, self.rows, self.columns):
+                table[look, 0] = table[look, 1]
+        self.drawn[look] = True
+
+    def _keep(self, look: int, number: int, level: Texels) -> None:
+        if self._used + level.size > len(self.texels):
+            self.texels = np.concatenate([self.texels, np.zeros_like(self.texels)])
+        self.texels[self._used : self._used + level.size] = level.T.ravel()
+        self.starts[look, number] = self._used
+        self.rows[look, number], self.columns[look, number] = level.shape
+        self._used += level.size
+
+
+def _wall_look(style: Style, wall: Wall) -> Look:
+    return style, wall.look, round(wall.width, 2), wall.gable
+
+
+def _roof_look(style: Style, wall: Wall) -> Look:
+    length = float(np.hypot(wall.roof_rise, wall.roof_depth)) or 0.5
+    return style, "roof", round(wall.width, 2), round(length, 2)
+
+
+def _halve(level: Texels) -> Texels:
+    """Average the colours of 2 x 2 texels; a pane's code cannot be averaged and is picked."""
+    rows, columns = (max(2, length - length % 2) for length in level.shape)
+    if min(level.shape) < 4:
+        return level
+    parts = np.ascontiguousarray(level[:rows, :columns]).view(np.uint8)
+    parts = parts.reshape(rows, columns, 4).astype(np.uint16)
+    pairs = parts[::2] + parts[1::2]
+    mean = ((pairs[:, ::2] + pairs[:, 1::2]) >> 2).astype(np.uint8)
+    mean[:, :, 3] = parts[::2, ::2, 3]
+    return np.ascontiguousarray(mean).view(np.uint32)[:, :, 0]

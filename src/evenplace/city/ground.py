@@ -3,36 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from evenplace.arrays import Bytes, Doubles, Floats, Ints
+from evenplace.city.buildings import COLOURS
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day
 from evenplace.city.plan import Street, Town
 
-Float = NDArray[np.float32]
-
 FIELD, PAVEMENT, ASPHALT, KERB, PAINT, GRASS, PAVING, YARD = range(8)
-DRY = np.array(
-    [
-        (116, 122, 84), (156, 151, 143), (112, 111, 110), (178, 174, 166), (206, 204, 196),
-        (98, 122, 66), (172, 160, 142), (134, 126, 110),
-    ],
-    np.float32,
-)  # fmt: skip
-SNOW = np.array(
-    [
-        (226, 229, 234), (206, 209, 215), (136, 138, 144), (214, 217, 222), (150, 152, 156),
-        (230, 233, 238), (212, 215, 220), (218, 221, 226),
-    ],
-    np.float32,
-)  # fmt: skip
-SEASONS = {
-    "spring": (1.0, 1.06, 0.95),
-    "summer": (1.02, 1.0, 0.92),
-    "autumn": (1.2, 0.98, 0.8),
-    "winter": (1.05, 0.92, 0.92),
-}
+DRY, SNOW = (np.array(COLOURS["ground"][lies], np.float32) for lies in ("dry", "snow"))
 NEAR = 0.7  # metres ahead of the camera where quads are cut
 REACH = 150.0
 
@@ -41,10 +21,10 @@ REACH = 150.0
 class Ground:
     """Quads in the order they are painted; (Q, 4, 2) positions and (Q,) codes."""
 
-    quads: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    middles: NDArray[np.float64]  # (Q, 2)
-    reach: NDArray[np.float64]  # (Q,) metres at which the middle is too far to show
+    quads: Doubles
+    codes: Ints
+    middles: Doubles  # (Q, 2)
+    reach: Doubles  # (Q,) metres at which the middle is too far to show
 
 
 def lay_ground(town: Town) -> Ground:
@@ -66,22 +46,22 @@ def lay_ground(town: Town) -> Ground:
     return Ground(corners, codes, middles, radii + np.where(codes == PAINT, 45.0, REACH))
 
 
-def _strip(street: Street, right: float, left: float, *, margin: float) -> NDArray[np.float64]:
+def _strip(street: Street, right: float, left: float, *, margin: float) -> Doubles:
     start, end = street.start - margin * street.along, street.end + margin * street.along
-    return np.stack([start + right * street.left, end + right * street.left,
-                     end + left * street.left, start + left * street.left])  # fmt: skip
+    return _between(street, start, end, right, left)
 
 
-def _patch(
-    street: Street, begin: float, length: float, right: float, left: float
-) -> NDArray[np.float64]:
+def _patch(street: Street, begin: float, length: float, right: float, left: float) -> Doubles:
     start = street.start + begin * street.along
-    end = start + length * street.along
+    return _between(street, start, start + length * street.along, right, left)
+
+
+def _between(street: Street, start: Doubles, end: Doubles, right: float, left: float) -> Doubles:
     return np.stack([start + right * street.left, end + right * street.left,
                      end + left * street.left, start + left * street.left])  # fmt: skip
 
 
-def _markings(street: Street) -> list[NDArray[np.float64]]:
+def _markings(street: Street) -> list[Doubles]:
     """Dashes along the middle, stripes to walk across near each crossing; lanes have none."""
     if street.kind == "lane":
         return []
@@ -96,7 +76,7 @@ def _markings(street: Street) -> list[NDArray[np.float64]]:
     return found
 
 
-def paint_codes(ground: Ground, camera: Camera, size: int) -> NDArray[np.uint8]:
+def paint_codes(ground: Ground, camera: Camera, size: int) -> Bytes:
     """The code of the ground at every pixel, as if nothing stood on it; (size, size)."""
     picture = Image.new("L", (size, size), FIELD)
     brush = ImageDraw.Draw(picture)
@@ -123,7 +103,7 @@ def paint_codes(ground: Ground, camera: Camera, size: int) -> NDArray[np.uint8]:
     return np.asarray(picture)
 
 
-def _cut(quad: Float) -> Float:
+def _cut(quad: Floats) -> Floats:
     """Keep the part of a quad that is at least NEAR ahead of the camera."""
     kept = []
     for point, following in zip(quad, np.roll(quad, -1, axis=0), strict=True):
@@ -135,11 +115,11 @@ def _cut(quad: Float) -> Float:
     return np.array(kept, np.float32)
 
 
-def ground_palette(day: Day) -> Float:
+def ground_palette(day: Day) -> Floats:
     """The ground's colours on a day, (8, 3) in 0..1."""
     if day.ground == "snow":
         return SNOW / np.float32(255)
     palette = DRY / np.float32(255)
     for code in (FIELD, GRASS):
-        palette[code] *= np.array(SEASONS[day.season], np.float32)
+        palette[code] *= np.array(COLOURS["ground"]["seasons"][day.season], np.float32)
     return palette * np.float32(0.66 if day.ground == "wet" else 1.0)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from evenplace.arrays import Floats
+from evenplace.city.buildings import Building
 from evenplace.city.canvas import smooth_noise
-from evenplace.city.lots import Building
 
 Tone = tuple[float, float, float]
 CLEAR: tuple[Tone, Tone] = ((0.33, 0.53, 0.82), (0.74, 0.84, 0.93))
@@ -15,7 +15,6 @@ PALE: tuple[Tone, Tone] = ((0.52, 0.66, 0.84), (0.86, 0.89, 0.91))
 GREY: tuple[Tone, Tone] = ((0.66, 0.69, 0.73), (0.82, 0.83, 0.84))
 DUSK: tuple[Tone, Tone] = ((0.24, 0.30, 0.50), (0.93, 0.66, 0.50))
 NIGHT: tuple[Tone, Tone] = ((0.03, 0.045, 0.10), (0.13, 0.12, 0.16))
-Float = NDArray[np.float32]
 AROUND = 1080  # columns of the panorama: a third of a degree each
 ABOVE = 320  # rows of the panorama
 TOP = 1.9  # tangent of the highest elevation in it
@@ -119,7 +118,7 @@ def _night(number: int, date: str) -> Day:
     )  # fmt: skip
 
 
-def draw_sky(day: Day, seed: int) -> Float:
+def draw_sky(day: Day, seed: int) -> Floats:
     """Draw the panorama of a day, (ABOVE, AROUND, 4) in 0..255; its last row is the horizon."""
     rng = np.random.default_rng([seed, 2, day.number])
     upward = np.linspace(TOP, 0, ABOVE, dtype=np.float32)
@@ -134,7 +133,7 @@ def draw_sky(day: Day, seed: int) -> Float:
     return np.concatenate([255 * sky, np.zeros_like(sky[:, :, :1])], axis=2)
 
 
-def _clouds(rng: np.random.Generator, upward: Float, cover: float) -> Float:
+def _clouds(rng: np.random.Generator, upward: Floats, cover: float) -> Floats:
     """How much cloud hides the blue; streets of clouds crowd together towards the horizon."""
     field = np.zeros((ABOVE, AROUND), np.float32)
     for octave, weight in enumerate((0.55, 0.27, 0.13, 0.07)):
@@ -142,18 +141,18 @@ def _clouds(rng: np.random.Generator, upward: Float, cover: float) -> Float:
     field = _closed(field)
     squeezed = ABOVE - 1 - ((ABOVE - 1) * (upward / TOP) ** 0.6).astype(int)
     edge = 0.55 - 1.1 * cover
-    cover_all: Float = np.clip((field[squeezed] - edge) * 3.2, 0, 0.94)
+    cover_all: Floats = np.clip((field[squeezed] - edge) * 3.2, 0, 0.94)
     return cover_all
 
 
-def _closed(field: Float) -> Float:
+def _closed(field: Floats) -> Floats:
     """Make the panorama's first column follow its last."""
     blend = np.linspace(0, 1, 120, dtype=np.float32)
     field[:, :120] = field[:, :120] * blend + field[:, -120:][:, ::-1] * (1 - blend)
     return field
 
 
-def _hills(sky: Float, day: Day, seed: int) -> Float:
+def _hills(sky: Floats, day: Day, seed: int) -> Floats:
     """Two ridges beyond the last street, the same on every day."""
     rng = np.random.default_rng([seed, 3])
     upward = np.linspace(TOP, 0, ABOVE, dtype=np.float32)[:, None]
@@ -189,11 +188,15 @@ class Shadows:
         ground = np.clip(self.heights / 1.2, 0, 1)
         self.lit = np.ascontiguousarray(1 - ground)
 
-    def reach(self, east: Float, north: Float) -> Float:
+    def reach(self, east: Floats, north: Floats) -> Floats:
         """The shadow's height at positions, 0 outside the town."""
-        return _sample(self.heights, east, north)
+        side = len(self.heights)
+        column, row = np.floor(east).astype(np.int64), np.floor(north).astype(np.int64)
+        inside = (column >= 0) & (row >= 0) & (column < side) & (row < side)
+        found = self.heights[np.where(inside, row, 0), np.where(inside, column, 0)]
+        return np.where(inside, found, 0).astype(np.float32)
 
-    def sunlight(self, east: Float, north: Float) -> Float:
+    def sunlight(self, east: Floats, north: Floats) -> Floats:
         """Share of the sun that reaches the ground, blended between metres."""
         column, row = np.floor(east - 0.5), np.floor(north - 0.5)
         right, up = east - 0.5 - column, north - 0.5 - row
@@ -204,11 +207,11 @@ class Shadows:
         flat = self.lit.ravel()
         below = flat[at] * (1 - right) + flat[at + 1] * right
         above = flat[at + len(self.lit)] * (1 - right) + flat[at + len(self.lit) + 1] * right
-        blended: Float = below * (1 - up) + above * up
+        blended: Floats = below * (1 - up) + above * up
         return blended
 
 
-def _sweep(base: Float, day: Day) -> Float:
+def _sweep(base: Floats, day: Day) -> Floats:
     """Pull every roof along the ground away from the sun, lower and lower."""
     east, north = day.sun_direction
     fall = float(np.tan(np.radians(day.sun_height)))
@@ -224,11 +227,3 @@ def _sweep(base: Float, day: Day) -> Float:
         target = reach[rows[0], columns[0]]
         np.maximum(target, base[rows[1], columns[1]] - distance * fall, out=target)
     return reach
-
-
-def _sample(field: Float, east: Float, north: Float) -> Float:
-    side = len(field)
-    column, row = np.floor(east).astype(np.int64), np.floor(north).astype(np.int64)
-    inside = (column >= 0) & (row >= 0) & (column < side) & (row < side)
-    found = field[np.where(inside, row, 0), np.where(inside, column, 0)]
-    return np.where(inside, found, 0).astype(np.float32)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from evenplace.city.buildings import COLOURS, Colour, Style, palette
 from evenplace.city.canvas import SHOP_GLASS, Canvas, shade
-from evenplace.city.style import Colour, Style
 
 GLASS: Colour = (62, 74, 88)
-CURTAINS: list[Colour] = [(214, 208, 196), (188, 176, 156), (160, 150, 150), (196, 186, 150)]
+CURTAINS = palette(COLOURS["curtains"])
 
 
 def draw_windows(rng: np.random.Generator, canvas: Canvas, style: Style, *, plain: bool) -> None:

@@ -10,10 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.city.lots import Building, fill_edge, monument
-from evenplace.city.style import draw_style
-
-Array = NDArray[np.float64]
+from evenplace.arrays import Doubles
+from evenplace.city.buildings import Building, fill_edge, monument
 
 LINES = 7  # streets each way
 MARGIN = 30.0  # metres round the streets, for the outermost houses
@@ -27,8 +25,8 @@ class Street:
 
     kind: str
     line: int
-    start: Array
-    end: Array
+    start: Doubles
+    end: Doubles
 
     @property
     def width(self) -> float:
@@ -46,12 +44,12 @@ class Street:
         return float(np.hypot(*(self.end - self.start)))
 
     @property
-    def along(self) -> Array:
+    def along(self) -> Doubles:
         """The unit vector from start to end."""
         return (self.end - self.start) / self.length
 
     @property
-    def left(self) -> Array:
+    def left(self) -> Doubles:
         """The unit vector to the left of `along`."""
         along = self.along
         return np.array([-along[1], along[0]])
@@ -61,7 +59,7 @@ class Street:
 class Block:
     """A piece of ground between streets, counter-clockwise; `use` is built, square or park."""
 
-    corners: Array
+    corners: Doubles
     use: str
 
 
@@ -73,9 +71,9 @@ class Town:
     streets: tuple[Street, ...]
     blocks: tuple[Block, ...]
     buildings: tuple[Building, ...]
-    trees: Array  # (T, 4) east, north, height, variety in [0, 1)
-    lamps: Array  # (L, 2)
-    kerbs: Array  # (K, 4) parking slots: east, north, direction east, direction north
+    trees: Doubles  # (T, 4) east, north, height, variety in [0, 1)
+    lamps: Doubles  # (L, 2)
+    kerbs: Doubles  # (K, 4) parking slots: east, north, direction east, direction north
     extent: float
 
 
@@ -91,7 +89,8 @@ def plan_town(seed: int) -> Town:
     for i in range(LINES + 1):
         for j in range(LINES + 1):
             kinds = (upward[j], across[i + 1], upward[j + 1], across[i])
-            corners = _inset(_quad(crossings, i, j), [WIDTHS[kind] / 2 for kind in kinds])
+            around = crossings[[i, i + 1, i + 1, i], [j, j, j + 1, j + 1]]  # (4, 2)
+            corners = _inset(around, [WIDTHS[kind] / 2 for kind in kinds])
             blocks.append(Block(corners, uses[i, j]))
             buildings += _build(rng, corners, kinds, uses[i, j])
     buildings += _ring(rng, crossings)
@@ -113,7 +112,7 @@ def _kinds(rng: np.random.Generator) -> list[str]:
     return ["edge", *middle[shift:], *middle[:shift], "edge"]
 
 
-def _crossings(rng: np.random.Generator) -> Array:
+def _crossings(rng: np.random.Generator) -> Doubles:
     """The grid's nodes (LINES + 2, LINES + 2, 2), shaken and turned a little."""
     east = np.concatenate([[0.0], np.cumsum(rng.uniform(50, 74, LINES + 1))])
     north = np.concatenate([[0.0], np.cumsum(rng.uniform(50, 74, LINES + 1))])
@@ -122,15 +121,11 @@ def _crossings(rng: np.random.Generator) -> Array:
     turn = rng.uniform(0.08, 0.3)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     turned = nodes @ rotation.T
-    placed: Array = turned - turned.min(axis=(0, 1)) + MARGIN
+    placed: Doubles = turned - turned.min(axis=(0, 1)) + MARGIN
     return placed
 
 
-def _quad(nodes: Array, i: int, j: int) -> Array:
-    return np.stack([nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1], nodes[i, j + 1]])
-
-
-def _streets(nodes: Array, across: list[str], upward: list[str]) -> tuple[Street, ...]:
+def _streets(nodes: Doubles, across: list[str], upward: list[str]) -> tuple[Street, ...]:
     """`across[i]` names the line of constant i (running north), `upward[j]` of constant j."""
     found = []
     for line in range(1, LINES + 1):
@@ -151,7 +146,7 @@ def _uses(rng: np.random.Generator, across: list[str], upward: list[str]) -> NDA
     return uses
 
 
-def _inset(quad: Array, margins: list[float]) -> Array:
+def _inset(quad: Doubles, margins: list[float]) -> Doubles:
     """Move each edge of a counter-clockwise quad inwards by its margin."""
     lines = []
     for index, margin in enumerate(margins):
@@ -168,7 +163,7 @@ def _inset(quad: Array, margins: list[float]) -> Array:
 
 
 def _build(
-    rng: np.random.Generator, corners: Array, kinds: tuple[str, ...], use: str
+    rng: np.random.Generator, corners: Doubles, kinds: tuple[str, ...], use: str
 ) -> list[Building]:
     if use == "square":
         return monument(rng, corners.mean(axis=0))
@@ -177,11 +172,11 @@ def _build(
     found: list[Building] = []
     for edge, kind in enumerate(kinds):
         if kind != "edge":
-            found += fill_edge(rng, corners, edge, kind, draw_style)
+            found += fill_edge(rng, corners, edge, kind)
     return found
 
 
-def _ring(rng: np.random.Generator, nodes: Array) -> list[Building]:
+def _ring(rng: np.random.Generator, nodes: Doubles) -> list[Building]:
     """Houses round the town that face it, so that streets end in a facade and not in a field."""
     last = LINES + 1
     rim = [nodes[i, 0] for i in range(last)] + [nodes[last, j] for j in range(last)]
@@ -193,11 +188,11 @@ def _ring(rng: np.random.Generator, nodes: Array) -> list[Building]:
         along = (end - start) / np.hypot(*(end - start))
         outward = np.array([along[1], -along[0]])
         quad = np.stack([end, start, start + 40 * outward, end + 40 * outward]) + 9 * outward
-        found += fill_edge(rng, quad, 0, "street", draw_style)
+        found += fill_edge(rng, quad, 0, "street")
     return found
 
 
-def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[Block]) -> Array:
+def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[Block]) -> Doubles:
     rows = []
     for street in streets:
         if street.kind == "lane" or (street.kind == "street" and rng.random() < 0.55):
@@ -221,7 +216,7 @@ def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[B
     return np.array(rows)
 
 
-def _lamps(streets: tuple[Street, ...]) -> Array:
+def _lamps(streets: tuple[Street, ...]) -> Doubles:
     rows = []
     for street in streets:
         for number, place in enumerate(np.arange(12, street.length - 8, 22.0)):
@@ -231,7 +226,7 @@ def _lamps(streets: tuple[Street, ...]) -> Array:
     return np.array(rows)
 
 
-def _kerbs(streets: tuple[Street, ...]) -> Array:
+def _kerbs(streets: tuple[Street, ...]) -> Doubles:
     rows = []
     for street in streets:
         sides = (1,) if street.kind == "lane" else (-1, 1)

@@ -5,11 +5,11 @@
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageChops
 
-from evenplace.city.atlas import TEXELS_PER_METRE, Atlas
 from evenplace.city.camera import Camera
+from evenplace.city.canvas import Texels
+from evenplace.city.facade import TEXELS_PER_METRE, Atlas
 from evenplace.city.ground import lay_ground, paint_codes
 from evenplace.city.light import ABOVE, AROUND, TOP, Day, Shadows, draw_sky
 from evenplace.city.plan import plan_town
@@ -17,6 +17,7 @@ from evenplace.city.shading import GroundLight, Light, mirror, pack
 from evenplace.city.things import SHADOW, Things
 from evenplace.city.walls import (
     GROUND,
+    Keys,
     Layers,
     View,
     cast,
@@ -26,10 +27,6 @@ from evenplace.city.walls import (
     resolve,
     used_looks,
 )
-
-Float = NDArray[np.float32]
-Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
 
 SMOOTHING = 1.4  # drawn this much larger, then shrunk
 TILE = 256
@@ -119,7 +116,7 @@ def _things(frame: Texels, keys: Keys, layers: Layers, view: View, things: Thing
     colours[at[~solid]] = pack(dark)
 
 
-def develop(frame: NDArray[np.uint32], size: int, camera: Camera, day: Day) -> Image.Image:
+def develop(frame: Texels, size: int, camera: Camera, day: Day) -> Image.Image:
     """Make the photo of a frame of packed colours; noise differs from spot to spot."""
     wide = len(frame)
     picture = Image.frombuffer("RGBX", (wide, wide), frame, "raw", "RGBX", 0, 1)

@@ -8,17 +8,13 @@ Colours leave here packed: red, green, blue and a spare byte in one word a pixel
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bytes, Floats
 from evenplace.city.camera import Camera
-from evenplace.city.canvas import SHOP_GLASS, smooth_noise
+from evenplace.city.canvas import SHOP_GLASS, Texels, smooth_noise
 from evenplace.city.ground import ground_palette
 from evenplace.city.light import Day, Shadows
-from evenplace.city.walls import Layers, View, Walls
-
-Float = NDArray[np.float32]
-Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
+from evenplace.city.walls import Keys, Layers, View, Walls
 
 LAMP = (1.0, 0.8, 0.5)  # colour of street lamps
 
@@ -50,7 +46,7 @@ class Light:
         # share of the sun at slope m: clip(low + 1.6 depth m, 0, 1), half a metre of penumbra
         self._low = ((self._height - shade) * 1.6 + 0.5).astype(np.float32)
 
-    def on_walls(self, texels: Texels, key: Keys, upward: Float) -> Texels:
+    def on_walls(self, texels: Texels, key: Keys, upward: Floats) -> Texels:
         """Light wall texels (P,): sky light, sun where no shadow reaches, lamps at night."""
         day = self.day
         parts = texels.view(np.uint8).reshape(-1, 4)
@@ -73,10 +69,10 @@ class Light:
             out[:, channel] = np.minimum(light, 255)
         return out.view(np.uint32)[:, 0]
 
-    def _lamps(self, key: Keys, upward: Float) -> Float:
+    def _lamps(self, key: Keys, upward: Floats) -> Floats:
         """Lamps light a wall best a little under their own height."""
         z = self._height + upward * self._depth.take(key)
-        near: Float = np.float32(self.day.lamps) * np.exp(-(((z - 3.5) / 4.5) ** 2))
+        near: Floats = np.float32(self.day.lamps) * np.exp(-(((z - 3.5) / 4.5) ** 2))
         return near
 
     def on_roofs(self, texels: Texels, key: Keys) -> Texels:
@@ -92,19 +88,19 @@ class Light:
         return pack(colours * light * fade + tone(day.skyline) * 255 * (1 - fade))
 
 
-def tone(colour: tuple[float, float, float]) -> Float:
+def tone(colour: tuple[float, float, float]) -> Floats:
     """A colour with its spare byte, (4,)."""
     return np.array([*colour, 0], np.float32)
 
 
-def pack(colours: Float) -> Texels:
+def pack(colours: Floats) -> Texels:
     """Colours (..., 4) in 0..255 as one word each, (...)."""
     limited = np.clip(colours, 0, 255).astype(np.uint8)
     return limited.view(np.uint32)[..., 0]
 
 
 @lru_cache(maxsize=16)
-def window_glow(day: Day) -> Float:
+def window_glow(day: Day) -> Floats:
     """What each pane adds: the sky it mirrors, or the lamp behind it; (256, 3) in 0..255."""
     rng = np.random.default_rng([day.number, 7])
     mirrored = 0.10 * (np.array(day.zenith) + np.array(day.skyline))
@@ -115,7 +111,7 @@ def window_glow(day: Day) -> Float:
     warm = np.array([0.78, 0.6, 0.34]) * rng.uniform(0.55, 1.0, (256, 1))
     glow[lit] = warm[lit] * (1.0 if day.note != "day" else 0.45)
     glow[0] = 0
-    scaled: Float = (255 * glow).astype(np.float32)
+    scaled: Floats = (255 * glow).astype(np.float32)
     return scaled
 
 
@@ -129,9 +125,7 @@ class GroundLight:
         self._grain = (0.06 * fine).ravel().astype(np.float32)
         self._patches = (0.07 * patches).ravel().astype(np.float32)
 
-    def colour(
-        self, codes: NDArray[np.uint8], view: View, day: Day, shadows: Shadows, first: int
-    ) -> Float:
+    def colour(self, codes: Bytes, view: View, day: Day, shadows: Shadows, first: int) -> Floats:
         """Colours (rows, W, 4) of the ground from row `first` on.
 
         Sun and grain vary slowly and are computed for every other pixel.
@@ -156,8 +150,8 @@ class GroundLight:
         return out
 
     def _gains(
-        self, camera: Camera, view: View, depth: Float, shadows: Shadows
-    ) -> tuple[Float, Float]:
+        self, camera: Camera, view: View, depth: Floats, shadows: Shadows
+    ) -> tuple[Floats, Floats]:
         right, ahead = camera.axes()
         away, across = depth[:, None], view.across[None, ::2]
         east = (camera.east + away * (ahead[0] + across * right[0])).astype(np.float32)
@@ -170,7 +164,7 @@ class GroundLight:
         return shadows.sunlight(east, north), grain.astype(np.float32)
 
 
-def mirror(colours: Float, frame: Texels, view: View, first: int) -> None:
+def mirror(colours: Floats, frame: Texels, view: View, first: int) -> None:
     """Let a wet ground mirror what stands above the horizon, more so the farther it is."""
     horizon = view.camera.horizon(view.wide)
     rows = np.clip(2 * horizon - np.arange(first, view.wide), 0, horizon - 1).astype(int)

@@ -9,29 +9,21 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from evenplace.arrays import Doubles
+from evenplace.city.buildings import COLOURS, Colour, palette
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
-from evenplace.city.style import Colour
 
 Point = tuple[float, float, float]  # metres forward, to the left, up
 Box = tuple[float, float, float, float]  # rear, front, half width, z
 
-PAINTS: list[Colour] = [
-    (196, 198, 200), (58, 60, 64), (150, 154, 158), (120, 32, 32), (38, 56, 92), (222, 222, 218),
-    (72, 84, 78), (96, 82, 66), (34, 34, 38), (150, 122, 60),
-]  # fmt: skip
+PAINTS = palette(COLOURS["cars"])
 GLASS, TYRE, HUB = (44, 50, 58), (26, 26, 28), (150, 152, 156)
 HEAD, TAIL, PLATE, SNOW = (226, 226, 214), (150, 26, 24), (224, 222, 206), (236, 238, 242)
 VARIETIES = 6
-LEAVES: dict[str, list[Colour]] = {
-    "spring": [(122, 150, 76), (136, 158, 84), (150, 160, 100)],
-    "summer": [(84, 116, 58), (96, 124, 62), (74, 106, 60)],
-    "autumn": [(186, 128, 52), (170, 96, 46), (150, 136, 66)],
-    "winter": [(0, 0, 0)],
-}
+LEAVES = {season: palette(colours) for season, colours in COLOURS["leaves"].items()}
 
 
 class Surface(Protocol):
@@ -111,7 +103,7 @@ class _Shape:
 
 
 @lru_cache(maxsize=4)
-def car_shape(kind: int) -> tuple[NDArray[np.float64], tuple[Face, ...]]:
+def car_shape(kind: int) -> tuple[Doubles, tuple[Face, ...]]:
     """The corners (n, 3) and faces of a hatchback (0), a saloon (1) or a van (2)."""
     length, half, waist, top = (4.9, 0.95, 1.15, 2.1) if kind == 2 else (4.2, 0.86, 0.86, 1.44)
     rear, front = ((-0.46, 0.16), (-0.36, 0.2), (-0.5, 0.24))[kind]
@@ -139,9 +131,7 @@ def _van_glass(shape: _Shape, low: Box, high: Box) -> None:
         shape.face(window if side < 0 else window[::-1], GLASS, 1.0)
 
 
-def draw_car(
-    easel: Surface, slot: NDArray[np.float64], make: int, light: NDArray[np.float64], *, snow: bool
-) -> None:
+def draw_car(easel: Surface, slot: Doubles, make: int, light: Doubles, *, snow: bool) -> None:
     """Paint the car parked in a slot (east, north, direction); `make` chooses shape and paint."""
     points, faces = car_shape(2 if make % 7 == 0 else make % 2)
     paint = PAINTS[make // 7 % len(PAINTS)]
@@ -163,14 +153,12 @@ def draw_car(
         easel.polygon(outline, (red, green, blue))
 
 
-def _shadow(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shadow(points: Doubles) -> Doubles:
     (x0, y0, _), (x1, y1, _) = points.min(axis=0) - 0.1, points.max(axis=0) + 0.1
     return np.array([(x0, y0, 0), (x1, y0, 0), (x1, y1, 0), (x0, y1, 0)])
 
 
-def _project(
-    easel: Surface, slot: NDArray[np.float64], points: NDArray[np.float64]
-) -> list[list[float]]:
+def _project(easel: Surface, slot: Doubles, points: Doubles) -> list[list[float]]:
     """Corners (n, 3) in the car's own axes to pixels."""
     forward, left = slot[2:], np.array([-slot[3], slot[2]])
     seen = easel.camera.see(slot[:2] + points[:, :1] * forward + points[:, 1:2] * left)

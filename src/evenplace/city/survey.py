@@ -13,14 +13,11 @@ from functools import lru_cache
 
 import numpy as np
 import utm
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Ints
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day, query_days, survey_days
 from evenplace.city.plan import Street, Town, plan_town
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 CELL = 20.0
 ORIGIN = (500_000.0, 55_000.0)  # zone 31 N: open sea, on the central meridian
@@ -49,7 +46,7 @@ def cell_of(east: float, north: float) -> tuple[int, int]:
     return int((east + ORIGIN[0]) // CELL), int((north + ORIGIN[1]) // CELL)
 
 
-def rank_counts(photos: int, cells: int) -> Int:
+def rank_counts(photos: int, cells: int) -> Ints:
     """Photos per cell, busiest first: n_r ~ ((1 + q) / (r + q))^b, at least 1, in all `photos`.
 
     b gives the wanted ratio between the first cell and the last, q the sum.  The ratio is
@@ -69,7 +66,7 @@ def rank_counts(photos: int, cells: int) -> Int:
     return _whole(curve, photos)
 
 
-def _whole(curve: Float, photos: int) -> Int:
+def _whole(curve: Doubles, photos: int) -> Ints:
     """Round a falling curve to integers >= 1 that sum to `photos` and still fall."""
     spare = photos - len(curve)
     shares = np.maximum(curve - 1, 0)
@@ -77,7 +74,7 @@ def _whole(curve: Float, photos: int) -> Int:
     counts = np.floor(wanted).astype(np.int64)
     left = spare - int(counts.sum())
     counts[np.argsort(-(wanted - counts), kind="stable")[:left]] += 1
-    found: Int = np.sort(counts)[::-1] + 1
+    found: Ints = np.sort(counts)[::-1] + 1
     return found
 
 
@@ -129,10 +126,10 @@ class _Stands:
     """Points along the middle of the streets, (S,) each, and the points of each cell."""
 
     streets: list[Street]
-    street: Int
-    place: Float
-    busy: Float
-    cells: dict[tuple[int, int], Int]
+    street: Ints
+    place: Doubles
+    busy: Doubles
+    cells: dict[tuple[int, int], Ints]
 
 
 def _standpoints(town: Town, rng: np.random.Generator) -> _Stands:
@@ -186,7 +183,7 @@ def _aim(rng: np.random.Generator, stands: _Stands, cell: tuple[int, int]) -> Ca
 
 
 def _camera(
-    rng: np.random.Generator, spot: Float, heading: float, *, field: float, shake: float
+    rng: np.random.Generator, spot: Doubles, heading: float, *, field: float, shake: float
 ) -> Camera:
     """Round to what a file name can say, so that name and picture agree."""
     return Camera(
@@ -200,7 +197,7 @@ def _camera(
     )
 
 
-def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Float) -> Camera:
+def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Doubles) -> Camera:
     """A camera near another one, on a street, and within 25 m of some photo of the survey."""
     heading = near.heading + float(rng.normal(0, 10))
     here = np.array([near.east, near.north])
@@ -214,7 +211,7 @@ def _again(rng: np.random.Generator, town: Town, near: Camera, taken: Float) -> 
     return _camera(rng, spot, heading, field=float(rng.uniform(68, 78)), shake=1.3)
 
 
-def _clear_view(town: Town, spot: Float, heading: float) -> float:
+def _clear_view(town: Town, spot: Doubles, heading: float) -> float:
     """Metres ahead of a spot before the houses of its street; 0 off the streets."""
     start, along, length, half = _lanes(town.seed)
     away = spot - start
@@ -228,7 +225,7 @@ def _clear_view(town: Town, spot: Float, heading: float) -> float:
 
 
 @lru_cache(maxsize=4)
-def _lanes(seed: int) -> tuple[Float, Float, Float, Float]:
+def _lanes(seed: int) -> tuple[Doubles, Doubles, Doubles, Doubles]:
     """Start, direction, length and half width of every street of a town."""
     streets = plan_town(seed).streets
     return (

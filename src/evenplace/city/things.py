@@ -6,17 +6,15 @@ Numbers from SHADOW on are the shadow of thing (number - SHADOW).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from evenplace.arrays import Bytes, Doubles, Floats
+from evenplace.city.buildings import COLOURS, Colour, palette
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import shade
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
 from evenplace.city.sprites import VARIETIES, draw_car, tree_sprites
-from evenplace.city.style import Colour
-
-Float = NDArray[np.float32]
 
 SHADOW = 128
 # nearest and farthest depth at which a thing is painted, and half its width, in metres
@@ -26,9 +24,7 @@ BOUNDS = {
     "lamp": (1.3, 45.0, 0.3),
     "person": (2.5, 45.0, 0.4),
 }
-COATS: list[Colour] = [(60, 66, 84), (120, 58, 52), (70, 84, 66), (150, 140, 124), (44, 44, 48),
-                       (176, 150, 96), (88, 98, 120)]  # fmt: skip
-SKINS: list[Colour] = [(214, 176, 150), (150, 110, 86), (104, 74, 58)]
+COATS, SKINS = (palette(COLOURS[part]) for part in ("coats", "skins"))
 
 Cut = tuple[float, float, float]
 
@@ -52,7 +48,7 @@ class Things:
         self.people = _walkers(rng, town)
         self.coats = rng.integers(2**31, size=len(self.people))
 
-    def paint(self, camera: Camera, size: int, hidden: Float) -> tuple[NDArray[np.uint8], Float]:
+    def paint(self, camera: Camera, size: int, hidden: Floats) -> tuple[Bytes, Floats]:
         """Paint all things in view: colours and numbers (size, size, 4), and each thing's depth.
 
         `hidden`, (size,), is the depth at which each column ends in a wall.
@@ -66,7 +62,7 @@ class Things:
             self._draw(easel, kind, index)
         return np.asarray(easel.layer), depths
 
-    def _in_view(self, camera: Camera, hidden: Float) -> list[tuple[float, str, int, float]]:
+    def _in_view(self, camera: Camera, hidden: Floats) -> list[tuple[float, str, int, float]]:
         """What is ahead and not behind walls, farthest first: (depth, kind, index, right)."""
         found = []
         size = len(hidden)
@@ -92,15 +88,13 @@ class Things:
             snow = self.day.ground == "snow"
             draw_car(easel, self.cars[index], int(self.makes[index]), self.light, snow=snow)
         elif kind == "tree":
-            self._tree(easel, self.trees[index])
+            easel.shadow(1.4)
+            _, _, tall, variety = self.trees[index].tolist()
+            easel.paste(self.sprites[int(variety * VARIETIES)], tall)
         elif kind == "lamp":
             self._lamp(easel)
         else:
             self._person(easel, int(self.coats[index]))
-
-    def _tree(self, easel: "Easel", tree: NDArray[np.float64]) -> None:
-        easel.shadow(1.4)
-        easel.paste(self.sprites[int(tree[3] * VARIETIES)], float(tree[2]))
 
     def _lamp(self, easel: "Easel") -> None:
         metal = _tone((62, 66, 68), self.light)
@@ -195,12 +189,12 @@ class Easel:
         self.layer.paste(cut, (left, top), mask)
 
 
-def _tone(colour: Colour, light: NDArray[np.float64]) -> Colour:
+def _tone(colour: Colour, light: Doubles) -> Colour:
     red, green, blue = (min(255, int(c * gain)) for c, gain in zip(colour, light, strict=True))
     return red, green, blue
 
 
-def _walkers(rng: np.random.Generator, town: Town) -> NDArray[np.float64]:
+def _walkers(rng: np.random.Generator, town: Town) -> Doubles:
     """People on the pavements; avenues are busier than lanes."""
     rows = []
     for street in town.streets:

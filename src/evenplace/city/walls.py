@@ -13,31 +13,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.city.atlas import LEVELS, Atlas
+from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.city.buildings import Building
 from evenplace.city.camera import Camera
-from evenplace.city.lots import Building
-
-Float = NDArray[np.float32]
-Int = NDArray[np.int64]
+from evenplace.city.canvas import Texels
+from evenplace.city.facade import LEVELS, Atlas
 
 REACH = 160.0  # metres; farther walls are lost in haze
 LAYERS = 5
 Keys = NDArray[np.int32]
-Texels = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Walls:
     """All walls of a town as arrays, one row a wall."""
 
-    start: NDArray[np.float64]  # (N, 2)
-    end: NDArray[np.float64]  # (N, 2)
-    outward: NDArray[np.float64]  # (N, 2) unit normal
-    width: Float
-    height: Float
-    gable: Float
-    roof_rise: Float
-    roof_depth: Float
+    start: Doubles  # (N, 2)
+    end: Doubles  # (N, 2)
+    outward: Doubles  # (N, 2) unit normal
+    width: Floats
+    height: Floats
+    gable: Floats
+    roof_rise: Floats
+    roof_depth: Floats
 
 
 def gather_walls(buildings: tuple[Building, ...]) -> Walls:
@@ -63,12 +61,12 @@ def gather_walls(buildings: tuple[Building, ...]) -> Walls:
 class Layers:
     """What each column meets, nearest first; (K, W) each, depth inf where there is nothing."""
 
-    wall: Int  # number of the wall
-    depth: Float  # metres ahead of the camera
-    place: Float  # metres along the wall from its start
-    far: Float  # depth of the ridge of the roof, or of the wall where there is no slope
-    far_place: Float  # metres along the wall at the ridge
-    far_rise: Float  # metres above the eaves at the ridge
+    wall: Ints  # number of the wall
+    depth: Floats  # metres ahead of the camera
+    place: Floats  # metres along the wall from its start
+    far: Floats  # depth of the ridge of the roof, or of the wall where there is no slope
+    far_place: Floats  # metres along the wall at the ridge
+    far_rise: Floats  # metres above the eaves at the ridge
 
 
 def cast(walls: Walls, camera: Camera, size: int) -> Layers:
@@ -94,7 +92,7 @@ def cast(walls: Walls, camera: Camera, size: int) -> Layers:
     return _with_roofs(walls, camera, np.stack(picked), np.stack(depths), np.stack(places))
 
 
-def _in_view(walls: Walls, camera: Camera) -> tuple[Int, Float, Float]:
+def _in_view(walls: Walls, camera: Camera) -> tuple[Ints, Floats, Floats]:
     """Walls that face the camera, near enough and inside its field; their ends as it sees them."""
     east, north = camera.east - walls.start[:, 0], camera.north - walls.start[:, 1]
     facing = east * walls.outward[:, 0] + north * walls.outward[:, 1] > 0.02
@@ -111,7 +109,7 @@ def _in_view(walls: Walls, camera: Camera) -> tuple[Int, Float, Float]:
     return near[kept], start[kept], end[kept]
 
 
-def _with_roofs(walls: Walls, camera: Camera, wall: Int, depth: Float, place: Float) -> Layers:
+def _with_roofs(walls: Walls, camera: Camera, wall: Ints, depth: Floats, place: Floats) -> Layers:
     """Follow each ray from the eaves up the slope to the ridge, or out at the slope's side.
 
     At distance b from the wall's plane the ridge, r metres behind it, is met at depth (1 + r/b).
@@ -144,23 +142,23 @@ class View:
         self.upward_flat = np.repeat(self.upward, wide)
         self.rows = (np.arange(wide, dtype=np.float32) + 0.5)[:, None]
 
-    def row(self, z: Float | np.float32, depth: Float) -> Float:
+    def row(self, z: Floats | np.float32, depth: Floats) -> Floats:
         """The row at which height z shows at a depth."""
         focal = self.camera.focal(self.wide)
         with np.errstate(invalid="ignore"):
             found = self.camera.horizon(self.wide) - focal * (z - self.camera.height) / depth
-        rows: Float = found.astype(np.float32)
+        rows: Floats = found.astype(np.float32)
         return rows
 
-    def slant(self, walls: Walls, layers: Layers) -> Float:
+    def slant(self, walls: Walls, layers: Layers) -> Floats:
         """How squarely each column meets its wall, 1 head on."""
         right, ahead = self.camera.axes()
         outward = walls.outward[layers.wall]
         ray = ahead + self.across[:, None] * right  # (W, 2)
-        squarely: Float = np.abs((outward * ray).sum(axis=-1)).ravel().astype(np.float32)
+        squarely: Floats = np.abs((outward * ray).sum(axis=-1)).ravel().astype(np.float32)
         return squarely
 
-    def level(self, depth: Float, density: float, slant: Float) -> Int:
+    def level(self, depth: Floats, density: float, slant: Floats) -> Ints:
         """Which density of the atlas suits pixels at a depth."""
         texels = density * np.minimum(depth, 1e3) / self.camera.focal(self.wide)
         texels = texels / np.sqrt(np.clip(slant, 0.08, 1))
@@ -206,7 +204,7 @@ def _stand_on_ground(keys: Keys, view: View, layers: Layers, horizon: int) -> Ke
     return keys
 
 
-def used_looks(keys: Keys, layers: Layers, atlas: Atlas) -> NDArray[np.int64]:
+def used_looks(keys: Keys, layers: Layers, atlas: Atlas) -> Ints:
     """The numbers of all looks that show."""
     flat = keys.ravel()
     seen = np.zeros(2 * layers.wall.size, bool)
@@ -217,7 +215,7 @@ def used_looks(keys: Keys, layers: Layers, atlas: Atlas) -> NDArray[np.int64]:
 
 
 def read_walls(
-    key: Keys, upward: Float, walls: Walls, layers: Layers, view: View, atlas: Atlas
+    key: Keys, upward: Floats, walls: Walls, layers: Layers, view: View, atlas: Atlas
 ) -> Texels:
     """Texels of wall pixels, (P,): column and density follow from the key, the row is linear.
 
@@ -241,7 +239,7 @@ def read_walls(
 
 
 def read_roofs(
-    key: Keys, upward: Float, walls: Walls, layers: Layers, view: View, atlas: Atlas
+    key: Keys, upward: Floats, walls: Walls, layers: Layers, view: View, atlas: Atlas
 ) -> Texels:
     """Texels of roof pixels, (P,): where the ray of each pixel meets the slope.
 

@@ -22,7 +22,7 @@ def audit(
     against: Annotated[str, typer.Option(help="partition to compare with, or none")] = "kd-tree",
     out: Annotated[Path | None, typer.Option(help="a page to write, as in audit.html")] = None,
     which: Which,
-    descriptors: Annotated[Path | None, typer.Option(help=".npy, a row a photo")] = None,
+    descriptors: Annotated[Path | None, typer.Option(help=".npy or .h5, a row a photo")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="predictions.parquet, or .txt of VPR-methods-evaluation")
     ] = None,

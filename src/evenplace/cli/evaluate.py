@@ -1,5 +1,6 @@
 """evenplace evaluate: how often is a run right, in the head and in the tail?"""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,11 @@ from evenplace.cli.console import bars, print_skipped, print_table, say, tell
 from evenplace.cli.options import (
     AllowPartial,
     Batched,
+    Heading,
     IndexedRun,
     Promise,
     QueryDescriptors,
+    Radius,
     Verify,
     Which,
     grouped,
@@ -24,29 +27,46 @@ if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
     from evenplace.run.run import Run
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The queries, and whose they are."""
+
+    queries: Annotated[Path, typer.Option(help="photos to ask with; with --protocol, the data set")]
+    descriptors: QueryDescriptors = None
+    protocol: Annotated[
+        str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
+    ] = None
+    allow_partial: AllowPartial = False
+
+
+@dataclass(frozen=True)
+class Right:
+    """What counts as found."""
+
+    radius: Radius = 25.0
+    heading: Heading = None
+    frames: Annotated[
+        int | None, typer.Option(help="count frames instead of metres, as Nordland does")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How queries are answered, where that is not as the run has it."""
+
+    rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None
+    shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None
+    exact: Annotated[bool, typer.Option(help="search the whole database")] = False
+    verify: Verify = None
+
+
 @grouped
 def evaluate(
     run: IndexedRun,
     *,
-    queries: Annotated[
-        Path, typer.Option(help="photos to ask with; with --protocol, the data set")
-    ],
-    descriptors: QueryDescriptors = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
-    ] = None,
-    allow_partial: AllowPartial = False,
-    radius: Annotated[float, typer.Option(help="metres within which an answer is right")] = 25.0,
-    heading: Annotated[
-        float | None, typer.Option(help="degrees within which it must look the same way")
-    ] = None,
-    frames: Annotated[
-        int | None, typer.Option(help="count frames instead of metres, as Nordland does")
-    ] = None,
-    rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None,
-    shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None,
-    exact: Annotated[bool, typer.Option(help="search the whole database")] = False,
-    verify: Verify = None,
+    asked: Asked,
+    right: Right,
+    ways: Ways,
     promise: Promise,
     texts: Annotated[
         Path | None, typer.Option(help="also write VPR-methods-evaluation's .txt files here")
@@ -61,38 +81,41 @@ def evaluate(
 
     opened = Run.open(run, **how.how())
     promise.check()
-    if protocol is None:
-        photos = _read(opened, queries, descriptors, which, promise)
+    if asked.protocol is None:
+        photos = _read(opened, asked, which, promise)
         if photos is None:
             return
     else:
-        test = read_test(run / "index", protocol, queries, allow_partial)
+        test = read_test(run / "index", asked.protocol, asked.queries, asked.allow_partial)
         say(test.describe())
-        photos, frames, radius = test.queries, test.frames, test.radius or radius
-    asked = {"rerank": rerank, "shortlist": shortlist, "exact": exact or None, "verify": verify}
-    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    given = read_descriptors(descriptors, photos) if descriptors else None
+        photos = test.queries
+        right = replace(right, frames=test.frames, radius=test.radius or right.radius)
+    changes = {
+        name: value
+        for name, value in vars(ways).items()
+        if value is not None and value is not False  # 0 is an answer
+    }
+    given = read_descriptors(asked.descriptors, photos) if asked.descriptors else None
     with bars() as announce:
         scores = opened.evaluate(
-            photos, given, radius=radius, heading=heading, frames=frames, announce=announce,
-            min_precision=promise.min_precision, insist=promise.insist, **changes,
-        )  # fmt: skip
+            photos, given, announce=announce, **vars(right), **vars(promise), **changes
+        )
     _print(scores)
     _print_promise(opened, scores, promise, changes)
     if texts is not None:
-        _write(scores, texts)
+        from evenplace.evaluation.textfiles import write_texts
+
+        say(f"{write_texts(scores.predictions, texts)} files in {texts}")
 
 
-def _read(
-    run: "Run", queries: Path, descriptors: Path | None, which: Which, promise: Promise
-) -> "Photos | None":
+def _read(run: "Run", asked: Asked, which: Which, promise: Promise) -> "Photos | None":
     """The queries; None where their places are unknown, and what can be said then has been."""
-    if descriptors:
-        return which.read_given(queries)
+    if asked.descriptors:
+        return which.read_given(asked.queries)
     try:
-        return which.read(queries)
+        return which.read(asked.queries)
     except UnplacedError as cause:
-        _without_truth(run, queries, promise.min_precision, str(cause))
+        _without_truth(run, asked.queries, promise.min_precision, str(cause))
         return None
 
 
@@ -145,9 +168,3 @@ def _print_promise(run: "Run", scores: "Scores", promise: Promise, changes: dict
     if (least := promise.min_precision) is not None:
         judged = run.judge(scores, least, insist=promise.insist, **changes)
         say(f"asked for {100 * least:g} % right: {judged.overall}; tail: {judged.tail}")
-
-
-def _write(scores: "Scores", folder: Path) -> None:
-    from evenplace.evaluation.textfiles import write_texts
-
-    say(f"{write_texts(scores.predictions, folder)} files in {folder}")

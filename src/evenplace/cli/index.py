@@ -1,5 +1,6 @@
 """evenplace index: a database to files, updates of them, and a check."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,87 @@ class BuildByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """What describes the database instead of the run's own network."""
+
+    method: Annotated[
+        str | None, typer.Option(help="whose network --checkpoint is of: salad, boq, cosplace …")
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="published weights instead of a trained run: file or official; of a run "
+            "where another network ranks, that one's: file, official, imagenet or a run"
+        ),
+    ] = None
+    descriptors: Annotated[
+        Path | None,
+        typer.Option(help="descriptors computed elsewhere: .npy, or .h5 as hloc writes it"),
+    ] = None
+    cell: Annotated[
+        float, typer.Option(help="with --method or --descriptors: side of a place in metres")
+    ] = 20.0
+
+    def check(self, run: "Run", changes: dict[str, Any]) -> None:
+        """Refuse weights and settings of a network that has no name."""
+        if (self.checkpoint or changes) and not self.method and not run.files.second:
+            named = f"--checkpoint {self.checkpoint}" if self.checkpoint else ""
+            named = named or f"--set {next(iter(changes))}"
+            raise SettingError(f"{named} needs its network's name; add --method")
+
+    def index(
+        self, run: "Run", photos: "Photos", announce: Any, changes: dict[str, Any], **laid: Any
+    ) -> "Index":
+        """Index photos by what was named, or by the run's own network."""
+        from evenplace.places import Grid
+        from evenplace.retrieval.sources import read_descriptors
+
+        verify = laid["verify"] or 0
+        if self.descriptors:
+            given, places = read_descriptors(self.descriptors, photos), Grid(self.cell)
+            return run.index_descriptors(
+                given, photos, places.partition(photos), keep=laid["keep"], verify=verify
+            )
+        if self.method:
+            return run.index_method(
+                photos, self.method, self.checkpoint or "official", cell=self.cell,
+                announce=announce, keep=laid["keep"], verify=verify, **changes,
+            )  # fmt: skip
+        if self.checkpoint or changes:
+            run.files.choose_describer(self.checkpoint, **changes)
+        return run.index(photos, announce=announce, **laid)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """How the index keeps what was described, and where else."""
+
+    size: Annotated[
+        int | None, typer.Option("--bytes", help="bytes a photo that descriptors may take")
+    ] = None
+    keep: Annotated[
+        str | None,
+        typer.Option(help="or how to keep them: float16, int8, pca256, pca256-int8, pq64 …"),
+    ] = None
+    verify: Verify = None
+    store: Annotated[
+        str | None, typer.Option(help="also fill a Milvus store: its address, or a file name")
+    ] = None
+
+    def how(self) -> dict[str, Any]:
+        """What `Run.index` takes; an unknown codec is refused now rather than after hours."""
+        from evenplace.retrieval.codec import parse_codec
+
+        if self.size is not None and self.keep:
+            raise SettingError(
+                f"--bytes {self.size} and --keep {self.keep} say the same thing; give one"
+            )
+        if self.keep:
+            parse_codec(self.keep)
+        return {"keep": self.keep or self.size, "verify": self.verify}
+
+
 @grouped
 def build(
     run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
@@ -39,34 +121,8 @@ def build(
         str | None, typer.Option(help="the database of a named test: sfxl-v1, msls-val-740 …")
     ] = None,
     allow_partial: AllowPartial = False,
-    method: Annotated[
-        str | None, typer.Option(help="whose network --checkpoint is of: salad, boq, cosplace …")
-    ] = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            help="published weights instead of a trained run: file or official; of a run "
-            "where another network ranks, that one's: file, official, imagenet or a run"
-        ),
-    ] = None,
-    descriptors: Annotated[
-        Path | None,
-        typer.Option(help="descriptors computed elsewhere: .npy, or .h5 as hloc writes it"),
-    ] = None,
-    cell: Annotated[
-        float, typer.Option(help="with --method or --descriptors: side of a place in metres")
-    ] = 20.0,
-    size: Annotated[
-        int | None, typer.Option("--bytes", help="bytes a photo that descriptors may take")
-    ] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(help="or how to keep them: float16, int8, pca256, pca256-int8, pq64 …"),
-    ] = None,
-    verify: Verify = None,
-    store: Annotated[
-        str | None, typer.Option(help="also fill a Milvus store: its address, or a file name")
-    ] = None,
+    foreign: Foreign,
+    laid: Laid,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="of the network of --checkpoint: backbone=, dim=, image_size="),
@@ -75,48 +131,27 @@ def build(
     how: Batched,
 ) -> None:
     """Describe a database with the run's model and lay it out for search."""
-    from evenplace.places import Grid
-    from evenplace.retrieval.codec import parse_codec
-    from evenplace.retrieval.sources import read_descriptors
     from evenplace.run.run import Run
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import parse_settings
 
     quiet = rank_of_process() > 0  # one process of several speaks for all
     opened, changes = Run(run, **how.how(quiet=quiet)), parse_settings(settings or [])
-    if (checkpoint or changes) and not method and not opened.files.second:
-        named = f"--checkpoint {checkpoint}" if checkpoint else f"--set {next(iter(changes))}"
-        raise SettingError(f"{named} needs its network's name; add --method")
-    if size is not None and keep:
-        raise SettingError(f"--bytes {size} and --keep {keep} say the same thing; give one")
-    if keep:
-        parse_codec(keep)  # an unknown one is refused now rather than after hours
-    photos = _read(database, which, protocol, allow_partial, given=bool(descriptors))
-    again = "begins again" if descriptors else "goes on"
-    laid: dict[str, Any] = {"keep": keep or size, "verify": verify or 0}
-    if method and checkpoint == "imagenet" and not quiet:
+    foreign.check(opened, changes)
+    kept = laid.how()
+    photos = _read(database, which, protocol, allow_partial, given=bool(foreign.descriptors))
+    if foreign.method and foreign.checkpoint == "imagenet" and not quiet:
         tell(
-            f"note: ImageNet's weights know no places; what {method} trains on top of them is at "
-            "random, so expect little before evenplace train"
+            f"note: ImageNet's weights know no places; what {foreign.method} trains on top of them "
+            "is at random, so expect little before evenplace train"
         )
+    again = "begins again" if foreign.descriptors else "goes on"
     with stoppable(lambda: f"{STOPPED} {again}"), bars() as announce:
-        shown = None if quiet else announce
-        if descriptors:
-            given, places = read_descriptors(descriptors, photos), Grid(cell).partition(photos)
-            built = opened.index_descriptors(given, photos, places, **laid)
-        elif method:
-            built = opened.index_method(
-                photos, method, checkpoint or "official", cell=cell, announce=shown, **laid,
-                **changes,
-            )  # fmt: skip
-        else:
-            if checkpoint or changes:
-                opened.files.choose_describer(checkpoint, **changes)
-            built = opened.index(photos, announce=shown, keep=keep or size, verify=verify)
+        built = foreign.index(opened, photos, None if quiet else announce, changes, **kept)
         leave_ranks()
     if not quiet:
-        then = f"tune {run}" if descriptors or method else f"locate {run} photo.jpg"
-        _end(opened, built, store, f"next: evenplace {then}")
+        other = foreign.descriptors or foreign.method
+        _end(opened, built, laid.store, f"tune {run}" if other else f"locate {run} photo.jpg")
 
 
 def _read(
@@ -192,7 +227,7 @@ def _end(run: "Run", index: "Index", store: str | None, then: str) -> None:
     print_skipped(index.photos.skipped)
     _say_loss(index)
     _fill(run, store)
-    _say(run, index, f"; {then}")
+    _say(run, index, f"; next: evenplace {then}")
 
 
 def _say(run: "Run", index: "Index", then: str = "") -> None:

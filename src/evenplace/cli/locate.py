@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenplace.cli.console import print_table, say
-from evenplace.cli.many import Many, Tags, Walk, locate_many, undo_positions
+from evenplace.cli.locate_many import Many, Output, Tags, Walk, locate_many, undo_positions
 from evenplace.cli.options import Batched, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
 
@@ -31,16 +31,7 @@ def locate(
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
     verify: Verify = None,
     promise: Promise,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="for machines: what the service answers, and paths")
-    ] = False,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="also a file, as often as needed: .csv .parquet .geojson .gpx .kml .html"
-        ),
-    ] = None,
-    replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
+    output: Output,
     every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
     walk: Walk,
     tags: Tags,
@@ -59,19 +50,16 @@ def locate(
     if bool(photos) == (descriptor is not None):
         raise SettingError("locate takes photos or --descriptor FILE, one of them")
     promise.check()
-    opened = Run.open(run, **how.how(quiet=as_json))
+    opened = Run.open(run, **how.how(quiet=output.as_json))
     asked = find_asked(photos or [])
-    tagging = tags.how(replace, promise.min_precision)
+    tagging = tags.how(output.replace, promise.min_precision)
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     ways = asdict(promise) | {"verify": verify}
-    if descriptor is not None or (alone and not (out or tagging or walk.sequence)):
-        _locate_one(opened, (photos or [""])[0], descriptor, k, ways, as_json)
+    if descriptor is not None or (alone and not (output.out or tagging or walk.sequence)):
+        _locate_one(opened, (photos or [""])[0], descriptor, k, ways, output.as_json)
         return
-    many = Many(
-        k=k, out=tuple(out or ()), replace=replace, every=every, as_json=as_json, tagging=tagging,
-        walk=walk, **ways,
-    )  # fmt: skip
-    opened = Run.open(run, **how.how(quiet=as_json), expected=len(asked.paths))
+    opened = Run.open(run, **how.how(quiet=output.as_json), expected=len(asked.paths))
+    many = Many(k=k, output=output, every=every, tagging=tagging, walk=walk, **ways)
     locate_many(opened, asked, many)
 
 

@@ -28,6 +28,10 @@ QueryDescriptors = Annotated[
     Path | None,
     typer.Option("--descriptors", help="the queries' descriptors, computed elsewhere: .npy or .h5"),
 ]
+Radius = Annotated[float, typer.Option(help="metres within which an answer is right")]
+Heading = Annotated[
+    float | None, typer.Option(help="degrees within which it must look the same way")
+]
 AllowPartial = Annotated[bool, typer.Option(help="accept a data set that is not complete")]
 Tiles = Annotated[
     str | None, typer.Option(help="a base map, as in https://tiles.example/{z}/{x}/{y}.png")
@@ -112,7 +116,7 @@ class Which:
         )
 
     def _columns(self) -> dict[str, Any]:
-        from evenplace.photos.columns import parse_columns
+        from evenplace.photos.layouts.tables import parse_columns
 
         return parse_columns(self.column or [])
 

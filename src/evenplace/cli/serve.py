@@ -1,6 +1,6 @@
 """evenplace serve: a page for people and an API for programs."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +8,18 @@ import typer
 
 from evenplace.cli.console import tell
 from evenplace.cli.options import Describing, IndexedRun, Promise, Verify, grouped
+
+
+@dataclass(frozen=True)
+class Load:
+    """How photos wait and are gathered."""
+
+    queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128
+    patience: Annotated[
+        float, typer.Option(help="seconds after which an answer is of no use; then 503")
+    ] = 10.0
+    batch: Annotated[int, typer.Option(help="photos described together at most")] = 8
+    window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0
 
 
 @grouped
@@ -32,12 +44,7 @@ def serve(
     ] = None,
     promise: Promise,
     verify: Verify = None,
-    queue: Annotated[int, typer.Option(help="photos that may wait; more get 503")] = 128,
-    patience: Annotated[
-        float, typer.Option(help="seconds after which an answer is of no use; then 503")
-    ] = 10.0,
-    batch: Annotated[int, typer.Option(help="photos described together at most")] = 8,
-    window_ms: Annotated[float, typer.Option(help="how long a batch gathers")] = 4.0,
+    load: Load,
     how: Describing,
 ) -> None:
     """Answer questions over HTTP: drop a photo on the page, or POST it to /locate."""
@@ -48,12 +55,12 @@ def serve(
     settings = Settings(
         run, host=host, port=port, token=read_token(token_file), hosts=tuple(allow_host or ()),
         workers=workers, tiles=tiles, tiles_credit=tiles_credit, photos=photos, verify=verify,
-        limits=Limits(waiting=queue, patience=patience),
-        batching=Batching(photos=batch, window_ms=window_ms), **asdict(promise), **asdict(how),
+        limits=Limits(waiting=load.queue, patience=load.patience),
+        batching=Batching(load.batch, load.window_ms), **asdict(promise), **asdict(how),
     )  # fmt: skip
     # Whoever serves for long has the network exported once, and hears what was chosen; a box has
     # nothing to export, and opening its network twice would take memory for both.
-    opened = Run.open(run, **how.how(), batch=batch)
+    opened = Run.open(run, **how.how(), batch=load.batch)
     if opened.files.describes and opened.files.network_file("model").suffix != ".onnx":
         opened.files.open_describer(expected=None)
     serve_run(settings, lambda address: tell(f"open {address}"))

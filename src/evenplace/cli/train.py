@@ -12,18 +12,21 @@ if TYPE_CHECKING:
     from evenplace.training.loop import Trained
 
 
+RunFolder = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        "--out",  # torchrun takes --run for a prefix of its own --run-path
+        help="run folder to write, or to go on with; --out under torchrun",
+    ),
+]
+
+
 @grouped
 def train(
     photos: Annotated[Path, typer.Argument(help="folder, list or table of geo-tagged photos")],
     *,
-    run: Annotated[
-        Path,
-        typer.Option(
-            "--run",
-            "--out",  # torchrun takes --run for a prefix of its own --run-path
-            help="run folder to write, or to go on with; --out under torchrun",
-        ),
-    ],
+    run: RunFolder,
     method: Annotated[str, typer.Option(help="a recipe's name, or a .toml file")] = "dapr-m",
     preset: Annotated[str, typer.Option(help="recommended, or paper")] = "recommended",
     which: Which,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "onnxruntime", "torch", "torch-compile")
 Tell = Callable[[str], None]  # hears what was chosen, in a sentence
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-_PAYS = 2000  # photos: 20 seconds of exporting against 15 ms a photo saved, and some patience
+_PAYS = 200  # photos: seconds of exporting, once, against half the time of this and all questions
 _GPU = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA's driver, the same under WSL, AMD's
 
 
@@ -177,7 +177,7 @@ def _export(weights: Path, tell: Tell) -> Path:
     from evenplace.photos.files import whole_file
 
     kept = weights.with_suffix(".onnx")
-    tell(f"exporting {kept}, once for these weights (half a minute)")
+    tell(f"exporting {kept}, once for these weights (some ten seconds)")
     with whole_file(kept) as draft:
         export_onnx(load_checkpoint(weights).network, draft, places=False)
     return kept

@@ -34,13 +34,9 @@ def find_conditions(queries: Photos, database: Photos, positives: Nearby) -> dic
     round in the south.  turned: between the query and the match that looks most alike.  away:
     metres to the nearest match (beyond 25 m where the radius is larger).
     """
-    numbers = {
-        "light": _light(queries),
-        "season": _season(queries),
-        "looking": _looking(queries),
-        "turned": _turned(queries, database, positives),
-        "away": _away(queries, database, positives),
-    }
+    turned, away = _to_matches(queries, database, positives)
+    numbers = {"light": _light(queries), "season": _season(queries), "looking": _looking(queries),
+               "turned": turned, "away": away}  # fmt: skip
     return {
         name: np.array([*LABELS[name], ""])[which]
         for name, which in numbers.items()
@@ -79,28 +75,16 @@ def _looking(photos: Photos) -> NDArray[np.int64]:
     return np.where(known, quarter, -1)
 
 
-def _turned(queries: Photos, database: Photos, positives: Nearby) -> NDArray[np.int64]:
-    asked = np.repeat(np.arange(len(queries)), positives.counts)
-    degrees = turn(queries.heading[asked], database.heading[positives.rows])
-    least = _least(degrees, asked, len(queries))
-    return np.where(np.isfinite(least), np.digitize(least, [30, 60, 90], right=True), -1)
-
-
-def _away(queries: Photos, database: Photos, positives: Nearby) -> NDArray[np.int64]:
-    asked = np.repeat(np.arange(len(queries)), positives.counts)
-    metres = np.hypot(
-        queries.east[asked] - database.east[positives.rows],
-        queries.north[asked] - database.north[positives.rows],
-    )
-    least = _least(metres, asked, len(queries))
-    return np.where(np.isfinite(least), np.digitize(least, [5, 10, 25], right=True), -1)
-
-
-def _least(
-    values: NDArray[np.floating], asked: NDArray[np.int64], count: int
-) -> NDArray[np.float64]:
-    """The least known value of each query, inf where there is none.  asked is ascending."""
-    known = np.isfinite(values)
-    least = np.full(count, np.inf)
-    np.minimum.at(least, asked[known], values[known])
-    return least
+def _to_matches(
+    queries: Photos, database: Photos, positives: Nearby
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The turn to the match that looks most alike, the metres to the nearest; -1 if unknown."""
+    asked, rows = np.repeat(np.arange(len(queries)), positives.counts), positives.rows
+    degrees = turn(queries.heading[asked], database.heading[rows])
+    metres = np.hypot(*(queries.positions[asked] - database.positions[rows]).T)
+    found = []
+    for values, edges in ((degrees, [30, 60, 90]), (metres, [5, 10, 25])):
+        least, known = np.full(len(queries), np.inf), np.isfinite(values)
+        np.minimum.at(least, asked[known], values[known])
+        found.append(np.where(np.isfinite(least), np.digitize(least, edges, right=True), -1))
+    return found[0], found[1]

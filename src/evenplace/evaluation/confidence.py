@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import SettingError
 from evenplace.evaluation.uncertainty import Interval
 
-Floats = NDArray[np.float64]
 Right = NDArray[np.bool_]
 PRECISIONS = (0.95, 0.99)
 BINS = 10
@@ -26,24 +26,24 @@ _RESAMPLES = 500
 class Curve:
     """What is accepted when the threshold is lowered from one distinct confidence to the next."""
 
-    accepted: Floats  # (U,) queries at least that sure
-    right: Floats  # (U,) of them answered right
+    accepted: Doubles  # (U,) queries at least that sure
+    right: Doubles  # (U,) of them answered right
 
     @property
-    def precision(self) -> Floats:
-        share: Floats = self.right / np.maximum(self.accepted, 1.0)
+    def precision(self) -> Doubles:
+        share: Doubles = self.right / np.maximum(self.accepted, 1.0)
         return share
 
     @property
-    def recall(self) -> Floats:
+    def recall(self) -> Doubles:
         """Of the right answers, the share accepted."""
-        share: Floats = self.right / max(self.right[-1], 1.0)
+        share: Doubles = self.right / max(self.right[-1], 1.0)
         return share
 
     @property
-    def coverage(self) -> Floats:
+    def coverage(self) -> Doubles:
         """Of the queries, the share answered."""
-        share: Floats = self.accepted / self.accepted[-1]
+        share: Doubles = self.accepted / self.accepted[-1]
         return share
 
     @property
@@ -79,8 +79,8 @@ class Curve:
 class Reliability:
     """Ten equal bins of confidence from 0 to 1: how sure, how often right, how many queries."""
 
-    confidence: Floats  # (10,) mean within the bin, nan if empty
-    precision: Floats  # (10,)
+    confidence: Doubles  # (10,) mean within the bin, nan if empty
+    precision: Doubles  # (10,)
     queries: NDArray[np.int64]  # (10,)
 
     @property

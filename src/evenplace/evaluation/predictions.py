@@ -78,22 +78,12 @@ class Predictions:
         return Predictions(**{f.name: _take(getattr(self, f.name), rows) for f in fields(self)})
 
     def write(self, path: Path) -> None:
-        columns: dict[str, Any] = {name: getattr(self, field) for name, field in _FLAT.items()}
-        for name, pairs in (("", self.positions), ("estimate_", self.estimates)):
-            columns |= {f"{name}east": pairs[:, 0], f"{name}north": pairs[:, 1]}
+        columns: dict[str, Any] = {}
+        for name, (of, axis) in _COLUMNS.items():
+            if (values := getattr(self, of)) is not None:
+                columns[name] = _column(values if axis is None else values[..., axis])
         columns |= {_SOURCE + name: values for name, values in self.sources.items()}
         columns |= {_CONDITION + name: pa.array(v) for name, v in self.conditions.items()}
-        hits = {
-            "hit_path": self.hit_paths,
-            "hit_east": self.hit_positions[:, :, 0],
-            "hit_north": self.hit_positions[:, :, 1],
-            "hit_distance": self.hit_distances,
-            "hit_zone": self.hit_zones,
-            "hit_right": self.hit_right,
-        }
-        if self.descriptors is not None:
-            hits["descriptor"] = self.descriptors
-        columns |= {name: _lists(values) for name, values in hits.items()}
         with whole_file(path, RunError) as draft:
             pq.write_table(pa.table(columns), draft)
 
@@ -102,34 +92,23 @@ class Predictions:
         if not path.exists():
             raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate RUN")
         table = pq.read_table(path)
-        if missing := set(_FLAT) - set(table.column_names):
+        if missing := set(_COLUMNS) - {"descriptor"} - set(table.column_names):
             raise RunError(
                 f"{path} has no column {sorted(missing)[0]} (another version wrote it); "
                 "evaluate again"
             )
-
-        def numbers(name: str) -> NDArray[Any]:
-            found: NDArray[Any] = table[name].to_numpy()
-            return found
-
-        flat: dict[str, Any] = {field: numbers(name) for name, field in _FLAT.items()}
-        hits = {name: _grid(table[f"hit_{name}"]) for name in _HITS}
-        return cls(
-            **flat | {"paths": table["path"].to_pylist()},
-            positions=np.stack([numbers("east"), numbers("north")], axis=1),
-            estimates=np.stack([numbers("estimate_east"), numbers("estimate_north")], axis=1),
-            hit_paths=hits["path"].astype(object),
-            hit_positions=np.stack([hits["east"], hits["north"]], axis=2),
-            hit_distances=hits["distance"].astype(np.float32),
-            hit_zones=hits["zone"].astype(np.int8),
-            hit_right=hits["right"].astype(bool),
-            sources={n.removeprefix(_SOURCE): numbers(n) for n in _named(table, _SOURCE)},
-            conditions={
-                n.removeprefix(_CONDITION): numbers(n).astype(str)
-                for n in _named(table, _CONDITION)
-            },
-            descriptors=_grid(table["descriptor"]) if _named(table, "descriptor") else None,
-        )
+        parts: dict[str, list[Any]] = {}
+        for name in (name for name in _COLUMNS if name in table.column_names):
+            parts.setdefault(_COLUMNS[name][0], []).append(_array(table[name]))
+        found: dict[str, Any] = {
+            of: axes[0] if len(axes) == 1 else np.stack(axes, axis=-1) for of, axes in parts.items()
+        }
+        found["paths"] = found["paths"].tolist()
+        for prefix, of in ((_SOURCE, "sources"), (_CONDITION, "conditions")):
+            named = [name for name in table.column_names if name.startswith(prefix)]
+            found[of] = {name.removeprefix(prefix): _array(table[name]) for name in named}
+        found["conditions"] = {name: v.astype(str) for name, v in found["conditions"].items()}
+        return cls(**found)
 
 
 def join_predictions(runs: Sequence[Predictions], *, one_map: bool = False) -> Predictions:
@@ -162,37 +141,47 @@ def find_spots(
     return which
 
 
-_FLAT = {
-    "path": "paths",
-    "zone": "zones",
-    "place": "places",
-    "tier": "tiers",
-    "photographed": "photographed",
-    "cluster": "clusters",
-    "positives": "positives",
-    "first_right": "first_right",
-    "first_centre": "first_centre",
-    "in_pool": "in_pool",
-    "confidence": "confidence",
+_COLUMNS = {  # in the file: of which field, and which of its last axis
+    "path": ("paths", None),
+    "zone": ("zones", None),
+    "place": ("places", None),
+    "tier": ("tiers", None),
+    "photographed": ("photographed", None),
+    "cluster": ("clusters", None),
+    "positives": ("positives", None),
+    "first_right": ("first_right", None),
+    "first_centre": ("first_centre", None),
+    "in_pool": ("in_pool", None),
+    "confidence": ("confidence", None),
+    "east": ("positions", 0),
+    "north": ("positions", 1),
+    "estimate_east": ("estimates", 0),
+    "estimate_north": ("estimates", 1),
+    "hit_path": ("hit_paths", None),
+    "hit_east": ("hit_positions", 0),
+    "hit_north": ("hit_positions", 1),
+    "hit_distance": ("hit_distances", None),
+    "hit_zone": ("hit_zones", None),
+    "hit_right": ("hit_right", None),
+    "descriptor": ("descriptors", None),
 }
-_HITS = ("path", "east", "north", "distance", "zone", "right")
 
 
-def _named(table: pa.Table, prefix: str) -> list[str]:
-    return [name for name in table.column_names if name.startswith(prefix)]
-
-
-def _lists(values: NDArray[Any]) -> pa.Array:
-    """(Q, k) as lists of k."""
+def _column(values: Any) -> Any:
+    """(Q,) as it is, (Q, k) as lists of k."""
+    if np.ndim(values) < 2:
+        return values
     kind = pa.string() if values.dtype == object else None
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), kind), values.shape[1])
 
 
-def _grid(column: Any) -> NDArray[Any]:
-    """Lists of equal length as (Q, k)."""
+def _array(column: Any) -> NDArray[Any]:
+    """A column as (Q,), lists of equal length as (Q, k)."""
+    if not pa.types.is_fixed_size_list(column.type):
+        flat: NDArray[Any] = column.to_numpy()
+        return flat
     flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    found: NDArray[Any] = flat.reshape(len(column), -1 if len(flat) else column.type.list_size)
-    return found
+    return flat.reshape(len(column), column.type.list_size)
 
 
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:

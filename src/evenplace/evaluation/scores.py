@@ -4,8 +4,8 @@ Q queries · k hits
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from evenplace.errors import RunError
 from evenplace.evaluation.conditions import LABELS
 from evenplace.evaluation.confidence import Knowing, judge_all
 from evenplace.evaluation.predictions import Predictions, join_predictions
-from evenplace.evaluation.timing import Cost, Latency, mean_cost
+from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
 from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.table import Skipped
@@ -105,27 +105,13 @@ class Scores:
 
     @classmethod
     def from_dict(cls, tree: dict[str, Any], predictions: Predictions, places: Places) -> "Scores":
-        found: dict[str, Any] = _with_nan({k: v for k, v in tree.items() if k != "truth"})
-        found["truth"] = tree.get("truth")
-        if found.pop("version", 1) != VERSION:
+        if tree.get("version", 1) != VERSION:
             raise RunError(
                 f"these scores are of version {tree.get('version', 1)}, this EvenPlace reads "
                 f"{VERSION}; evaluate again"
             )
-        for name in ("overall", "answerable", "head", "middle", "tail", "classifier", "pool"):
-            found[name] = _recalls(found[name])
-        found["by_query"] = {tier: _recalls(r) for tier, r in found["by_query"].items()}
-        found["conditions"] = {
-            name: {label: _recalls(part) for label, part in parts.items()}
-            for name, parts in found["conditions"].items()
-        }
-        found["mean_precision"] = _intervals(found["mean_precision"])
-        found["truth"] = Truth(**found["truth"])
-        found["position"] = PositionError(**found["position"])
-        found["knowing"] = {name: Knowing(**one) for name, one in found["knowing"].items()}
-        latency = {stage: Latency(**value) for stage, value in found["cost"]["latency"].items()}
-        found["cost"] = Cost(**found["cost"] | {"latency": latency})
-        found["skipped"] = tuple(Skipped(**one) for one in found.get("skipped", ()))
+        hints = get_type_hints(cls)
+        found = {key: _value(hints[key], value) for key, value in tree.items() if key != "version"}
         return cls(**found, predictions=predictions, places=places)
 
 
@@ -139,18 +125,17 @@ def _without_nan(tree: Any) -> Any:
     return None if isinstance(tree, float) and np.isnan(tree) else tree
 
 
-def _with_nan(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _with_nan(value) for key, value in tree.items()}
-    return float("nan") if tree is None else tree
-
-
-def _intervals(tree: dict[Any, Any]) -> dict[int, Interval]:
-    return {int(rank): Interval(**value) for rank, value in tree.items()}
-
-
-def _recalls(tree: dict[str, Any]) -> Recalls:
-    return Recalls(tree["queries"], _intervals(tree["intervals"]))
+def _value(kind: Any, tree: Any) -> Any:
+    """A value of a kind from what JSON has of it: null is nan where a number is wanted."""
+    inside = get_args(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _value(hints[name], value) for name, value in tree.items()})  # type: ignore[operator]
+    if get_origin(kind) is dict:
+        return {inside[0](key): _value(inside[1], value) for key, value in tree.items()}
+    if get_origin(kind) is tuple:
+        return tuple(_value(inside[0], value) for value in tree)
+    return float("nan") if tree is None and kind is float else tree
 
 
 def summarise(

@@ -8,8 +8,9 @@ An engine answers with one source; here the others are computed from what it loo
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.retrieval import Batch, Index, Search
-from evenplace.retrieval.arrays import dots, ranges
+from evenplace.retrieval.arrays import dots
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
 from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
+
 RESAMPLES = 2000
 _MANY = 2000  # spots from which the normal limit is used
 _NORMAL = 1.959964  # 97.5 % of a normal variable lies below
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -56,7 +57,7 @@ class Paired:
         )
 
 
-def interval(values: Floats, clusters: Ints, seed: int = 0) -> Interval:
+def interval(values: Doubles, clusters: Ints, seed: int = 0) -> Interval:
     """Mean of per-query values and its interval.
 
     values: (Q,) e.g. 1 where right, or the difference between two systems; clusters: (Q,) the
@@ -104,7 +105,7 @@ def pair(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], clusters: Ints) -> 
     return Paired(gain, won, lost, mcnemar(won, lost))
 
 
-def _per_cluster(values: Floats, clusters: Ints) -> tuple[Floats, Floats]:
+def _per_cluster(values: Doubles, clusters: Ints) -> tuple[Doubles, Doubles]:
     if clusters.max() > 8 * len(clusters) + 1024:  # ids of another numbering
         _, clusters = np.unique(clusters, return_inverse=True)
     sizes = np.bincount(clusters)

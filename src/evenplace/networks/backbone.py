@@ -5,7 +5,7 @@ cached.  The stages after it train.  This file knows nothing of places, losses o
 nor of any particular network.
 
     B batch · H, W pixels · D channels · h, w cells of the feature map
-    E class token and registers · Q prompts
+    E class token and registers · Q prompts · A channels of all levels together
 """
 
 import copy
@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_weights
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from evenplace.errors import SettingError
 from evenplace.photos.pictures import Size, height_width
@@ -43,42 +44,26 @@ class FoldedStages:
             return stages
         if not any(isinstance(m, nn.BatchNorm2d) for stage in stages for m in stage.modules()):
             return stages
-        seen = tuple((t.data_ptr(), t._version) for stage in stages for t in _tensors(stage))
+        tensors = [t for stage in stages for t in (*stage.parameters(), *stage.buffers())]
+        seen = tuple((one.data_ptr(), one._version) for one in tensors)
         if seen != self._seen:
-            self._folded = [_fold(copy.deepcopy(stage)) for stage in stages]
+            self._folded = [_fold(copy.deepcopy(stage).eval()) for stage in stages]
             self._seen = seen
         return self._folded
-
-
-def _tensors(stage: nn.Module) -> list[Tensor]:
-    return [*stage.parameters(), *stage.buffers()]
 
 
 @torch.no_grad()
 def _fold(module: nn.Module) -> nn.Module:
     """Fold each batch norm into the convolution registered before it; keep its activation."""
-    before: nn.Module | None = None
+    before: tuple[str, nn.Module] = ("", module)
     for name, child in list(module.named_children()):
-        if isinstance(child, nn.BatchNorm2d) and isinstance(before, nn.Conv2d):
-            _absorb(before, child)
+        if isinstance(child, nn.BatchNorm2d) and isinstance(before[1], nn.Conv2d):
+            module.add_module(before[0], fuse_conv_bn_eval(before[1], child))
             module.add_module(name, getattr(child, "act", nn.Identity()))
         else:
             _fold(child)
-        before = child
+        before = name, child
     return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
-
-
-def _absorb(conv: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
-    weight, bias = fuse_conv_bn_weights(
-        conv.weight,
-        conv.bias,
-        norm.running_mean,  # type: ignore[arg-type]
-        norm.running_var,  # type: ignore[arg-type]
-        norm.eps,
-        norm.weight,
-        norm.bias,
-    )
-    conv.weight, conv.bias = nn.Parameter(weight, False), nn.Parameter(bias, False)
 
 
 @dataclass(frozen=True)
@@ -124,7 +109,7 @@ class BackboneSpec:
     facet: str = "token"
     adapters: bool = False
     gated: bool = False
-    bands: tuple[int, ...] = ()  # stages that are read too, in two bands (`bands.py`)
+    bands: tuple[int, ...] = ()  # stages that are read too, in two bands (`BandedBackbone`)
     embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
     release: str = ""  # the name of its published weights in `releases`
     halvings: int = 5  # how often a convolutional network halves the sides
@@ -204,3 +189,54 @@ class Backbone(nn.Module):
             if isinstance(module, nn.BatchNorm2d):
                 module.eval()
         return self
+
+
+class BandedBackbone(Backbone):
+    """A network read at several depths: the bands of some levels beside the mean of the last.
+
+    The last layer of an ImageNet network tells a dog from a car; streets are told apart by windows,
+    cornices and kerbs, which the layers before it still see.  Photos are taken upright, so the
+    upper half of a map is roofs and sky and the lower half doors and pavement: two bands keep that
+    apart and still forgive a step to the left.  The output is one cell of A channels.
+
+    Frozen whole (cut = all stages), a photo's cache is A numbers; cut before the first level
+    that is read, the stages after it train.
+    """
+
+    def __init__(self, stages: nn.ModuleList, spec: BackboneSpec, cut: int) -> None:
+        if spec.bands[0] + 1 < cut < spec.stages:
+            raise SettingError(
+                f"cut={cut} is between the levels that are read; "
+                f"use {spec.stages} to freeze them all, or 0 to {spec.bands[0] + 1}"
+            )
+        super().__init__(stages, spec, cut)
+
+    def trunk(self, photos: Tensor) -> Tensor:
+        if self.cut < len(self.stages):
+            return super().trunk(photos)
+        with torch.no_grad():
+            maps = self.normalise(photos).contiguous(memory_format=torch.channels_last)
+            return self._read(maps, self._folded(list(self.stages)), 0)
+
+    def features(self, maps: Tensor, prompts: Tensor | None = None) -> Features:
+        if prompts is not None or self.cut == len(self.stages):
+            return super().features(maps, prompts)
+        return Features(self._read(maps, list(self.stages[self.cut :]), self.cut))
+
+    def _read(self, maps: Tensor, stages: list[nn.Module], first: int) -> Tensor:
+        """Run the stages from number `first` on and keep what each level shows.  -> (B, A, 1, 1)"""
+        levels = [halves(maps)] if first - 1 in self.spec.bands else []
+        for number, stage in enumerate(stages, first):
+            maps = stage(maps)
+            if number in self.spec.bands:
+                levels.append(halves(maps))
+        levels.append(maps.mean(dim=(-2, -1)))
+        return torch.cat([F.normalize(level, dim=1) for level in levels], dim=1)[:, :, None, None]
+
+
+def halves(maps: Tensor) -> Tensor:
+    """The mean of a map's upper and of its lower half; a middle row counts for both.
+
+    maps: (B, D, h, w) -> (B, 2 D).
+    """
+    return F.adaptive_avg_pool2d(maps, (2, 1)).transpose(1, 2).flatten(1)

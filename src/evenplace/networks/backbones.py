@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.backbone import Backbone, BackboneSpec
-from evenplace.networks.bands import BandedBackbone
+from evenplace.networks.backbone import Backbone, BackboneSpec, BandedBackbone
 from evenplace.networks.convolutional import (
     efficientnet_stages,
     resnet_stages,

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, uint8
 
+from evenplace.arrays import Array
 from evenplace.errors import RunError
 from evenplace.networks.classifiers import LevelClassifiers
 from evenplace.networks.fingerprint import PLACES
@@ -90,14 +90,14 @@ class Checkpoint:
 
     network: PlaceNetwork
     recipe: dict[str, Any]
-    places: dict[str, NDArray[Any]]  # ids, centres, counts, groups
+    places: dict[str, Array]  # ids, centres, counts, groups
 
 
 def save_checkpoint(
     path: Path,
     network: PlaceNetwork,
     recipe: dict[str, Any],
-    places: dict[str, NDArray[Any]] | None = None,
+    places: dict[str, Array] | None = None,
 ) -> None:
     """Write one file, whole or not at all.  places: None for a network that only describes."""
     tensors = dict(network.state_dict())

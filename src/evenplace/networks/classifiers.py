@@ -69,8 +69,6 @@ def combine_levels(logits: Sequence[Tensor], parents: Tensor, combine: str) -> T
 
     Scores are normalised over the places.  logits: L of (B, C_l), parents: (L, C) -> (B, C).
     """
-    if combine not in COMBINE:
-        raise unknown_name("way to combine levels", combine, COMBINE)
     logs = torch.stack(
         [level.log_softmax(dim=1)[:, row] for level, row in zip(logits, parents, strict=True)]
     )  # (L, B, C)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.networks.backbone import Backbone, BackboneSpec, Features
+from evenplace.networks.convolutional import import_timm
 
 FACETS = ("token", "query", "key", "value")
 _TRAINED_GRID = 37  # 518 pixels in patches of 14
@@ -101,17 +102,19 @@ class Embedding(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a two-layer network, each added to its input at a learnt scale."""
+    """Attention and a two-layer network, timm's, each added to its input at a learnt scale."""
 
     def __init__(self, spec: BackboneSpec) -> None:
         super().__init__()
-        dim = spec.channels
+        dim, parts = spec.channels, import_timm().models.vision_transformer
         self.norm1 = nn.LayerNorm(dim, eps=1e-6)
-        self.attn = Attention(dim, spec.heads)
-        self.ls1 = Scale(dim)
+        self.attn = parts.Attention(dim, spec.heads, qkv_bias=True)
+        self.ls1 = parts.LayerScale(dim, init_values=1.0)
         self.norm2 = nn.LayerNorm(dim, eps=1e-6)
-        self.mlp = GatedMLP(dim) if spec.gated else MLP(dim)
-        self.ls2 = Scale(dim)
+        # The giant's is gated: two thirds as wide, rounded up to a multiple of eight.
+        gated = (int(4 * dim * 2 / 3) + 7) // 8 * 8
+        self.mlp = parts.SwiGLUPacked(dim, 2 * gated) if spec.gated else parts.Mlp(dim, 4 * dim)
+        self.ls2 = parts.LayerScale(dim, init_values=1.0)
         self.adapter = ConvolutionAdapter(dim) if spec.adapters else None
         if self.adapter is not None:
             self.requires_grad_(False)
@@ -137,49 +140,6 @@ class Facet(nn.Module):
     def forward(self, tokens: Tensor, grid: Grid) -> Tensor:
         qkv: Tensor = self.attn.qkv(self.norm1(tokens))
         return qkv.chunk(3, dim=-1)[self.part]
-
-
-class Attention(nn.Module):
-    def __init__(self, dim: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.qkv = nn.Linear(dim, 3 * dim)
-        self.proj = nn.Linear(dim, dim)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        parts = self.qkv(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
-        out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
-        return out
-
-
-class MLP(nn.Sequential):
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.fc1, self.act, self.fc2 = nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)
-
-
-class GatedMLP(nn.Module):
-    """The giant's: SiLU(a)·b, two thirds as wide, rounded up to a multiple of eight."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        hidden = (int(4 * dim * 2 / 3) + 7) // 8 * 8
-        self.w12, self.w3 = nn.Linear(dim, 2 * hidden), nn.Linear(hidden, dim)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        gate, value = self.w12(tokens).chunk(2, dim=-1)
-        out: Tensor = self.w3(F.silu(gate) * value)
-        return out
-
-
-class Scale(nn.Module):
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.gamma = nn.Parameter(torch.ones(dim))
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return tokens * self.gamma
 
 
 def dinov2_stages(spec: BackboneSpec) -> nn.ModuleList:

@@ -6,9 +6,9 @@ Read from the network or from its file, without torch, with the same result.
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from numpy.typing import NDArray
+from evenplace.arrays import Array
 
 if TYPE_CHECKING:
     from evenplace.networks.network import PlaceNetwork
@@ -33,7 +33,7 @@ def fingerprint_of(path: Path) -> str:
         return digest_weights((name, file.get_tensor(name)) for name in names)
 
 
-def digest_weights(weights: Iterable[tuple[str, NDArray[Any]]], said: str = "") -> str:
+def digest_weights(weights: Iterable[tuple[str, Array]], said: str = "") -> str:
     """Sixteen digits of what is said of the weights, their names and their bytes."""
     digest = hashlib.sha256(said.encode())
     for name, values in weights:

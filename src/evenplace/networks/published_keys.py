@@ -7,17 +7,21 @@ unknown keeps its own name, for the loader to report.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
+import torch
 from torch import Tensor, nn
 
 from evenplace.networks.backbone import BackboneSpec
 from evenplace.networks.convolutional import vgg16_home
 
-_TORCHVISION_RESNET = {"0": "0.0", "1": "0.1", "4": "1", "5": "2", "6": "3", "7": "4"}
-_RESNET_NAMES = {"conv1": "0", "bn1": "1", "layer1": "4", "layer2": "5", "layer3": "6"}
-_RESNET_NAMES["layer4"] = "7"
+# Our stages of a ResNet's parts, under torchvision's names or numbered as a Sequential.
+_RESNET = {"conv1": "0.0", "bn1": "0.1", "layer1": "1", "layer2": "2", "layer3": "3", "layer4": "4"}
+_RESNET |= {"0": "0.0", "1": "0.1", "4": "1", "5": "2", "6": "3", "7": "4"}
 
 
 def network_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -47,6 +51,7 @@ def transformer_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict[
             stage, rest = 0, key.replace("patch_embed.proj.", "patch_embed.")
         last = stage == spec.stages - 1 and spec.facet != "token"
         if stage < spec.stages and not (last and not rest.startswith(("norm1.", "attn."))):
+            rest = rest.replace("mlp.w12.", "mlp.fc1.").replace("mlp.w3.", "mlp.fc2.")  # the giant
             renamed[f"{stage}.{_adapter_key(rest)}"] = tensor
     return renamed
 
@@ -63,8 +68,7 @@ def resnet_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict[str, 
     renamed = {}
     for key, tensor in tensors.items():
         head, _, rest = key.partition(".")
-        number = _RESNET_NAMES.get(head, head)
-        stage = _TORCHVISION_RESNET.get(number, number)
+        stage = _RESNET.get(head, head)
         if head != "fc" and not (stage[:1].isdigit() and int(stage[0]) >= spec.stages):
             renamed[f"{stage}.{rest}"] = tensor
     return renamed
@@ -89,16 +93,20 @@ def efficientnet_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict
     If they do not line up the tensors keep their names, for the loader to report.
     """
     body = {k: v for k, v in tensors.items() if not re.match(r"(_fc|classifier)\.", k)}
-    ours: nn.Module = spec.assemble(spec)
-    own = ours.state_dict()
+    own = _shapes(spec)
     if spec.stages < len(spec.widths):  # what comes after the stage we stop at is left out
         body = dict(list(body.items())[: len(own)])
-    if [v.shape for v in own.values()] != [v.shape for v in body.values()]:
+    if list(own.values()) != [v.shape for v in body.values()]:
         return dict(body)
     return dict(zip(own, body.values(), strict=True))
 
 
-Renames = tuple[tuple[str, str], ...]
+@cache
+def _shapes(spec: BackboneSpec) -> dict[str, torch.Size]:
+    """A network's tensors by name; it takes a third of its loading to assemble it for this."""
+    with torch.random.fork_rng(devices=[]):  # nobody's draws depend on who asked first
+        stages: nn.Module = spec.assemble(spec)
+    return {name: tensor.shape for name, tensor in stages.state_dict().items()}
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,8 @@ class System:
     """
 
     mark: str
-    backbone: str | None
-    renames: Renames
+    renames: Sequence[tuple[str, str]]
+    backbone: str | None = None
 
     def rename(self, spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The file's tensors under our names; what nobody knows keeps its own."""
@@ -134,113 +142,10 @@ class System:
         return key
 
 
-_SALAD: Renames = (
-    (r"token_features\.", "aggregator.token."),
-    (r"cluster_features\.", "aggregator.local."),
-    (r"score\.", "aggregator.score."),
-    (r"dust_bin$", "aggregator.dustbin"),
-)
-
-
-def _under(prefix: str, renames: Renames) -> Renames:
-    return tuple((prefix + pattern, name) for pattern, name in renames)
-
-
-_COSPLACE = System(
-    mark=r"aggregation\.3\.",
-    backbone=r"backbone\.",
-    renames=((r"aggregation\.1\.p$", "aggregator.p"), (r"aggregation\.3\.", "projection.")),
-)
-_SALAD_FILE = System(
-    mark=r"aggregator\.dust_bin$",
-    backbone=r"backbone\.model\.",
-    renames=_under(r"aggregator\.", _SALAD),
-)
-
-SYSTEMS: dict[str, System] = {
-    "cosplace": _COSPLACE,
-    "eigenplaces": _COSPLACE,
-    "dc": System(
-        mark=r"classifier\.0\.weight$",
-        backbone=r"backbone\.",
-        renames=((r"classifier\.0\.", "projection."),),
-    ),
-    "gem": System(
-        mark=r"whiten\.weight$",
-        backbone=r"features\.",
-        renames=((r"pool\.p$", "aggregator.p"), (r"whiten\.", "projection.")),
-    ),
-    "netvlad": System(
-        mark=r"centres$",
-        backbone=r"backbone\.",
-        renames=(
-            (r"score$", "aggregator.score.weight"),
-            (r"centres$", "aggregator.centres"),
-            (r"whiten\.", "projection."),
-        ),
-    ),
-    "sfrs": System(
-        mark=r"net_vlad\.",
-        backbone=r"base_model\.base\.",
-        renames=(
-            (r"net_vlad\.conv\.weight$", "aggregator.score.weight"),
-            (r"net_vlad\.centroids$", "aggregator.centres"),
-            (r"pca_layer\.", "projection."),
-        ),
-    ),
-    "mixvpr": System(
-        mark=r"aggregator\.mix\.",
-        backbone=r"backbone\.model\.",
-        renames=(
-            (r"aggregator\.mix\.(\d)\.mix\.0\.", r"aggregator.mixers.\1.norm."),
-            (r"aggregator\.mix\.(\d)\.mix\.1\.", r"aggregator.mixers.\1.first."),
-            (r"aggregator\.mix\.(\d)\.mix\.3\.", r"aggregator.mixers.\1.second."),
-            (r"aggregator\.channel_proj\.", "aggregator.channels."),
-            (r"aggregator\.row_proj\.", "aggregator.rows."),
-        ),
-    ),
-    "salad": _SALAD_FILE,
-    "cliquemining": _SALAD_FILE,
-    "megaloc": System(
-        mark=r"aggregator\.agg\.",
-        backbone=r"backbone\.",
-        renames=(
-            *_under(r"aggregator\.agg\.", _SALAD),
-            (r"aggregator\.linear\.", "projection."),
-        ),
-    ),
-    "boq": System(
-        mark=r"aggregator\.boqs\.",
-        backbone=r"backbone\.(dino|net)\.",
-        renames=(
-            (r"aggregator\.boqs\.(\d)\.self_attn\.", r"aggregator.blocks.\1.among."),
-            (r"aggregator\.boqs\.(\d)\.cross_attn\.", r"aggregator.blocks.\1.read."),
-            (r"aggregator\.boqs\.(\d)\.norm_q\.", r"aggregator.blocks.\1.norm_queries."),
-            (r"aggregator\.boqs\.(\d)\.norm_out\.", r"aggregator.blocks.\1.norm_answers."),
-            (r"aggregator\.boqs\.", "aggregator.blocks."),
-            (r"aggregator\.proj_c\.", "aggregator.reduce."),
-            (r"aggregator\.norm_input\.", "aggregator.norm."),
-            (r"aggregator\.fc\.", "aggregator.mix."),
-        ),
-    ),
-    "cricavpr": System(
-        mark=r"backbone\.blocks\.0\.adapter\.D_fc1",
-        backbone=r"backbone\.",
-        renames=(
-            (r"aggregation\.1\.p$", "aggregator.p"),
-            (r"encoder\.", "aggregator.across."),
-        ),
-    ),
-    "image": System(
-        mark=r"learnable_aggregation_tokens$",
-        backbone=r"backbone\.",
-        renames=((r"learnable_aggregation_tokens$", "aggregator.tokens"),),
-    ),
-    "anyloc": System(
-        mark=r"vocabulary$", backbone=None, renames=((r"vocabulary$", "aggregator.centres"),)
-    ),
+_KEYS = resources.files("evenplace") / "networks" / "published_keys.toml"
+SYSTEMS = {
+    name: System(**one) for name, one in tomllib.loads(_KEYS.read_text(encoding="utf-8")).items()
 }
-
 _NETWORKS = {
     "the DINOv2 backbone alone": r"blocks\.0\.ls1\.gamma$",
     "a torchvision ResNet": r"layer1\.0\.conv1\.weight$",

@@ -14,16 +14,16 @@ from pathlib import Path
 from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
-from evenplace.photos.archives import is_archive, unpacked
-from evenplace.photos.columns import USUAL
+from evenplace.photos.gather import Seen
 from evenplace.photos.layouts import tables
-from evenplace.photos.layouts.exif import Shot, read_shot
+from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.pictures import SUFFIXES
-from evenplace.photos.scan import walk_pictures
+from evenplace.photos.scan import is_archive, unpacked, walk_pictures
 
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 256  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
+UNSEEN = Seen("")  # of a frame, which says nothing of itself
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Picture:
 
     name: str  # its path; of a frame, that of the video and the second
     source: str | Image.Image
-    shot: Shot = field(default_factory=Shot)
+    shot: Seen = UNSEEN
     second: float | None = None  # of a video
 
 
@@ -132,7 +132,7 @@ def _tabled(file: Path) -> list[str]:
     """The paths of a table, whether it has positions or not."""
     table = tables.load_table(file)
     lower = {name.lower().strip(): name for name in table.column_names}
-    column = next((lower[one] for one in USUAL["path"] if one in lower), None)
+    column = next((lower[one] for one in tables.USUAL["path"] if one in lower), None)
     if column is None:
         raise PhotoError(
             f"{file} has no column of paths ({', '.join(table.column_names)}); call it path"

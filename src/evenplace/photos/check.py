@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image
 
 from evenplace.errors import PhotoError
-from evenplace.photos.columns import USUAL
 from evenplace.photos.files import whole_file
+from evenplace.photos.layouts.tables import USUAL
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
 from evenplace.photos.scan import check_exists
@@ -71,14 +71,12 @@ def _places(photos: Photos) -> list[str]:
     lines = []
     for number, name in enumerate(names):
         mine = photos if len(names) == 1 else photos[city == number]
-        zone = "local metres" if mine.zones == [0] else f"UTM zone {_listed(mine.zones)}"
+        zone = (
+            "local metres" if mine.zones == [0] else f"UTM zone {', '.join(map(str, mine.zones))}"
+        )
         told = "" if len(names) == 1 else f"{name}: {len(mine):,} photos, "
         lines.append(f"{told}{zone}, {np.ptp(mine.east):,.0f} m by {np.ptp(mine.north):,.0f} m")
     return lines
-
-
-def _listed(zones: list[int]) -> str:
-    return ", ".join(map(str, zones))
 
 
 def check_photos(

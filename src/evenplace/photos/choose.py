@@ -1,11 +1,18 @@
-"""Some of the photos: cities by name, a box on the globe, and all but a few strays far away."""
+"""Some of the photos: of a city, of a box on the globe, each file once, one part of several.
 
+N photos · S spots
+"""
+
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from evenplace.errors import PhotoError, unknown_name
+from evenplace.arrays import Doubles, Ints
+from evenplace.errors import PhotoError, SettingError, unknown_name
 from evenplace.photos.cities import is_made_up
 from evenplace.photos.geodesy import to_degrees
 from evenplace.photos.table import Photos, Skipped
@@ -13,6 +20,7 @@ from evenplace.photos.table import Photos, Skipped
 EVERY = "all"
 STRAYS = 10  # photos of a city that may be strays, and
 SHARE = 0.02  # of all photos
+_ODD = r"//|(^|/)\.\.?(/|$)"  # ./a, a/../b, a//b
 
 
 def keep_cities(photos: Photos, names: Sequence[str]) -> Photos:
@@ -60,7 +68,7 @@ def keep_box(photos: Photos, bbox: Sequence[float]) -> Photos:
     return inside
 
 
-def globe(photos: Photos) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def globe(photos: Photos) -> tuple[Doubles, Doubles]:
     """Latitude and longitude of each photo, nan for local metres: (N,) each."""
     lat, lon = np.full(len(photos), np.nan), np.full(len(photos), np.nan)
     for zone in photos.zones:
@@ -68,3 +76,57 @@ def globe(photos: Photos) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if zone:
             lat[here], lon[here] = to_degrees(photos.east[here], photos.north[here], zone)
     return lat, lon
+
+
+def canonical(paths: pa.ChunkedArray) -> pa.Array:
+    """Paths that are equal if and only if they name the same file from here; links are not read.
+
+    Paths that are all of one kind, as a data set's are, stay as they are: a million cost nothing.
+    """
+    whole = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
+    rooted = pc.starts_with(whole, os.sep)
+    odd = pc.match_substring_regex(whole, _ODD)
+    mixed = pc.any(rooted).as_py() and not pc.all(rooted).as_py()
+    if mixed or pc.any(odd).as_py():
+        odd = pc.or_(odd, pc.invert(rooted))
+    if not pc.any(odd).as_py():
+        return whole
+    here = Path.cwd()
+    spelt = [os.path.normpath(here / one) for one in whole.filter(odd).to_pylist()]
+    return pc.replace_with_mask(whole, odd, pa.array(spelt, whole.type))
+
+
+def first_of_each(photos: Photos) -> Ints:
+    """Rows of the photos, each file once: where it came first."""
+    if "path" not in photos.table.column_names:
+        return np.arange(len(photos))
+    names = canonical(photos.table.column("path"))
+    table = pa.table({"name": names, "row": np.arange(len(photos))})
+    first = table.group_by("name").aggregate([("row", "min")])
+    return np.sort(first.column("row_min").to_numpy())
+
+
+def split_by_position(photos: Photos, shares: Sequence[float], seed: int = 0) -> tuple[Photos, ...]:
+    """Part photos so that those taken at one spot stay together.
+
+    shares: how much of the spots each part gets; they are scaled to sum to 1, and the order of
+    the parts is theirs.  Spots, not photos, are drawn: panorama crops and bursts share a spot,
+    and a burst on both sides would be a test of memory.
+    """
+    if not len(shares) or min(shares) < 0 or not sum(shares) > 0:
+        raise SettingError(f"shares={list(shares)} must be positive numbers, one for each part")
+    spot = spots_of(photos)
+    count = int(spot.max(initial=-1)) + 1
+    ends = np.round(np.cumsum(shares) / sum(shares) * count).astype(np.int64)
+    part_of_spot = np.empty(count, np.int64)
+    shuffled = np.random.default_rng(seed).permutation(count)
+    part_of_spot[shuffled] = np.searchsorted(ends, np.arange(count), side="right")
+    part = part_of_spot[spot]  # (N,)
+    return tuple(photos[np.flatnonzero(part == number)] for number in range(len(shares)))
+
+
+def spots_of(photos: Photos) -> Ints:
+    """Number the spots photos were taken at, to the centimetre.  (N,)."""
+    keys = np.column_stack([photos.positions.round(2), photos.zone])
+    _, spot = np.unique(keys, axis=0, return_inverse=True)
+    return spot.ravel().astype(np.int64)

@@ -11,8 +11,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from evenplace.arrays import Bools, Doubles, Ints
+
 APART = 20_000.0  # metres between cities of one zone
 _CELL = APART / 4
 _BEYOND = 1e9  # cells from the origin: off any map, and safe to multiply
@@ -30,7 +30,7 @@ def is_made_up(name: str) -> bool:
     return _MADE_UP.fullmatch(name) is not None
 
 
-def find_cities(east: Floats, north: Floats, zone: NDArray[np.int8]) -> tuple[list[str], Ints]:
+def find_cities(east: Doubles, north: Doubles, zone: NDArray[np.int8]) -> tuple[list[str], Ints]:
     """The names of the cities, and the number of each photo's.  -> names, (N,)."""
     names: list[str] = []
     numbers = np.zeros(len(east), np.int64)
@@ -45,7 +45,7 @@ def find_cities(east: Floats, north: Floats, zone: NDArray[np.int8]) -> tuple[li
     return names, numbers
 
 
-def find_clusters(east: Floats, north: Floats, apart: float = APART) -> Ints:
+def find_clusters(east: Doubles, north: Doubles, apart: float = APART) -> Ints:
     """Number the clusters that lie more than `apart` metres from each other, the largest first.
 
     Photos are counted into cells of a quarter of that; cells whose photos are surely nearer are
@@ -75,10 +75,10 @@ def find_clusters(east: Floats, north: Floats, apart: float = APART) -> Ints:
     return rank[cluster][cell]
 
 
-def _neighbours(cells: Ints, height: int, apart: float) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+def _neighbours(cells: Ints, height: int, apart: float) -> tuple[Ints, Ints, Bools]:
     """Pairs of cells that may hold photos within the distance, and whether they surely do."""
     reach = int(apart // _CELL) + 1
-    parts: list[tuple[Ints, Ints, NDArray[np.bool_]]] = []
+    parts: list[tuple[Ints, Ints, Bools]] = []
     for right in range(reach + 1):
         for up in range(-reach if right else 1, reach + 1):
             least = _CELL * np.hypot(max(right - 1, 0), max(abs(up) - 1, 0))
@@ -119,13 +119,13 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
 class _Spots:
     """The photos of each cell, to 100 m."""
 
-    def __init__(self, east: Floats, north: Floats, cell: Ints) -> None:
+    def __init__(self, east: Doubles, north: Doubles, cell: Ints) -> None:
         self.order = np.argsort(cell, kind="stable")
         self.starts = np.append(0, np.cumsum(np.bincount(cell)))
         self.axes = (east, north)
-        self.seen: dict[int, Floats] = {}
+        self.seen: dict[int, Doubles] = {}
 
-    def of(self, cell: int) -> Floats:
+    def of(self, cell: int) -> Doubles:
         if cell not in self.seen:
             rows = self.order[self.starts[cell] : self.starts[cell + 1]]
             spots = np.stack([axis[rows] for axis in self.axes], axis=1)

@@ -161,13 +161,13 @@ def _known(table: Path) -> set[str]:
 
 def _add_row(table: Path, seen: Seen) -> None:
     fresh = not table.exists()
-    taken = "" if seen.seconds is None else str(np.datetime64(seen.seconds, "s"))
+    taken = "" if np.isnat(seen.time) else str(seen.time)
     with table.open("a", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         if fresh:
             rows.writerow(COLUMNS)
         rows.writerow((seen.path, seen.latitude, seen.longitude,
-                       "" if seen.heading is None else seen.heading, taken, seen.producer,
+                       "" if np.isnan(seen.heading) else seen.heading, taken, seen.producer,
                        seen.licence, seen.source))  # fmt: skip
 
 

@@ -1,17 +1,30 @@
-"""Files written whole or not at all: what every later step uses to put its results on disk."""
+"""Files and folders written whole or not at all, and by one writer at a time.
+
+What every later step uses to put its results on disk.
+"""
 
 import errno
 import os
 import re
+import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from evenplace.errors import EvenPlaceError, PhotoError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 # Drafts of whole_file, and those that safetensors makes beside its target.
 _DRAFT = re.compile(r"\.(.+\.[a-z0-9_]{8}(\.\w+)?|tmp\w{6})")
+_BEYOND = 64  # bytes: Windows lets nobody read what is locked, so the lock lies behind the number
+_PAUSE = 0.2  # seconds between two looks
 
 
 @contextmanager
@@ -48,6 +61,22 @@ def whole_file(
             draft.unlink(missing_ok=True)
 
 
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """The same for a folder: a neighbour that becomes `path` in the end; an empty one gives way."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield draft
+        draft.chmod(0o755)
+        draft.touch()
+        if path.exists():
+            path.rmdir()
+        draft.replace(path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def sync(path: Path) -> None:
     """Wait until the disk has a file, or the names in a folder: they survive a power cut then."""
     if os.name == "nt" and path.is_dir():
@@ -81,3 +110,43 @@ def because(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "a file is in the way of a folder; choose another path"
     return f"{error.strerror or error}; choose another place"
+
+
+@contextmanager
+def only_writer(path: Path, error: type[EvenPlaceError], *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock file `path`; where another process does, wait for it, or refuse.
+
+    The system takes the lock back when its holder dies, however it does.
+    The file stays behind, empty of meaning; its text is the number of the last holder.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as cause:
+        raise error(f"could not write {path}: {because(cause)}") from cause
+    try:
+        while not _grab(handle):
+            if not wait:
+                holder = os.pread(handle, _BEYOND, 0) if hasattr(os, "pread") else b""
+                raise error(
+                    f"{path.parent} is being written by process {holder.decode().strip() or '?'}; "
+                    "wait for it"
+                )
+            time.sleep(_PAUSE)
+        os.lseek(handle, 0, os.SEEK_SET)
+        os.write(handle, f"{os.getpid()}".ljust(_BEYOND).encode())
+        yield
+    finally:
+        os.close(handle)  # which gives the lock back
+
+
+def _grab(handle: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _BEYOND, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True

@@ -1,60 +1,57 @@
 """From what a reader found to `Photos`: rows without a position and other zones are set aside."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from evenplace.errors import PhotoError
+from evenplace.arrays import Bools
+from evenplace.errors import PhotoError, UnplacedError
 from evenplace.photos.geodesy import NORTH, SOUTH, to_metres
 from evenplace.photos.table import Photos, Skipped
+
+UNDATED = np.datetime64("NaT", "s")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a file beside a photo says of it, or why it is left out."""
+    """What a photo's EXIF, or a file beside it, says of it; or why it is left out."""
 
     path: str
     latitude: float = float("nan")
     longitude: float = float("nan")
-    heading: float | None = None
-    seconds: int | None = None  # since 1970
+    heading: float = float("nan")
+    time: np.datetime64 = UNDATED
     producer: str = ""
     licence: str = ""
     source: str = ""  # where it is shown
     reason: str = ""
 
 
-def gather_seen(seen: Sequence[Seen], zone: int | None, where: object) -> Photos:
-    """Make photos of what files beside them say; whose they are stays with them."""
-    latitude, longitude = (np.array([getattr(one, axis) for one in seen], np.float64)
-                           for axis in ("latitude", "longitude"))  # fmt: skip
-    metres = to_metres(latitude, longitude, zone)
-    known = {
-        name: [getattr(one, name) for one in seen] for name in ("producer", "licence", "source")
-    }
-    return gather(
-        {
-            "path": [one.path for one in seen],
-            "east": metres.east,
-            "north": metres.north,
-            "zone": metres.zone,
-            "heading": np.array(
-                [np.nan if s.heading is None else s.heading for s in seen], np.float32
-            ),
-            "time": pa.array([one.seconds for one in seen], pa.timestamp("s")),
-            "latitude": latitude,
-            "longitude": longitude,
-        }
-        | {name: pa.array(told, pa.string()) for name, told in known.items() if any(told)},
-        reasons={row: one.reason for row, one in enumerate(seen) if one.reason},
-        zone=zone,
-        where=where,
-    )
+def gather_seen(
+    seen: Sequence[Seen], zone: int | None, where: object, *, remedy: str | None = None
+) -> Photos:
+    """Make photos of what is said of them; whose they are stays with them.
+
+    remedy: what to do where nothing says of any photo where it was taken.
+    """
+    reasons = {row: one.reason for row, one in enumerate(seen) if one.reason}
+    if remedy is not None and len(reasons) == len(seen):
+        raise UnplacedError(
+            f"none of the {len(seen)} photos in {where} says where it was taken, for example "
+            f"{Path(seen[0].path).name}: {seen[0].reason}; {remedy}"
+        )
+    told = {one.name: [getattr(row, one.name) for row in seen] for one in fields(Seen)}
+    del told["reason"]
+    latitude, longitude = (np.array(told.pop(axis), float) for axis in ("latitude", "longitude"))
+    columns = {"path": told.pop("path"), **vars(to_metres(latitude, longitude, zone))}
+    columns |= {"heading": np.array(told.pop("heading"), np.float32), "time": told.pop("time")}
+    columns |= {"latitude": latitude, "longitude": longitude}
+    columns |= {name: pa.array(words, pa.string()) for name, words in told.items() if any(words)}
+    return gather(columns, reasons=reasons, zone=zone, where=where)
 
 
 def picture_beside(file: Path, name: str) -> str | None:
@@ -125,7 +122,7 @@ def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:
             why.setdefault(row, told)
 
 
-def _choose(values: Any, keep: NDArray[np.bool_]) -> Any:
+def _choose(values: Any, keep: Bools) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values.filter(pa.array(keep))
     if isinstance(values, np.ndarray):

@@ -6,6 +6,8 @@ import numpy as np
 import utm
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Doubles
+
 SOUTH, NORTH = -80.0, 84.0  # degrees of latitude where UTM ends
 NEIGHBOUR = 6.0  # degrees from a zone's central meridian that its metres still serve
 
@@ -14,8 +16,8 @@ NEIGHBOUR = 6.0  # degrees from a zone's central meridian that its metres still 
 class Metres:
     """UTM positions; NaN, with zone 0, where a latitude or longitude was none."""
 
-    east: NDArray[np.float64]
-    north: NDArray[np.float64]
+    east: Doubles
+    north: Doubles
     zone: NDArray[np.int8]
 
 
@@ -56,9 +58,7 @@ def to_metres(latitude: ArrayLike, longitude: ArrayLike, zone: int | None = None
     return Metres(east, north, zones)
 
 
-def to_degrees(
-    east: ArrayLike, north: ArrayLike, zone: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def to_degrees(east: ArrayLike, north: ArrayLike, zone: int) -> tuple[Doubles, Doubles]:
     """Latitude and longitude of positions in one UTM zone."""
     lat, lon = utm.to_latlon(
         np.asarray(east, np.float64),

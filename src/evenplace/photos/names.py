@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Ints
 from evenplace.photos.table import Skipped
 
 FIELDS = (
@@ -30,7 +30,7 @@ TEMPLATE = "@east@north@zone@letter@lat@lon@pano@tile@heading@pitch@roll@height@
 class NamedRows:
     """What names say: the rows that could be read, their columns, and the others with a reason."""
 
-    rows: NDArray[np.int64]
+    rows: Ints
     columns: dict[str, pa.Array]
     skipped: tuple[Skipped, ...]
 
@@ -76,7 +76,7 @@ def _read_block(paths: pa.Array) -> NamedRows:
     return NamedRows(rows, columns, skipped)
 
 
-def _split(paths: pa.Array) -> tuple[NDArray[np.int64], dict[str, pa.Array]]:
+def _split(paths: pa.Array) -> tuple[Ints, dict[str, pa.Array]]:
     """The rows whose names have all fields, and one array a field of them.
 
     Splitting from the end leaves the folder in the first part, which must end where the name
@@ -101,9 +101,7 @@ def _fields_of(path: pa.Scalar) -> int:
     return str(path).rsplit("/", 1)[-1].count("@")
 
 
-def _typed(
-    parts: dict[str, pa.Array], numbers: dict[str, NDArray[np.float64]]
-) -> dict[str, pa.Array]:
+def _typed(parts: dict[str, pa.Array], numbers: dict[str, Doubles]) -> dict[str, pa.Array]:
     south = _once(parts["letter"], lambda text: pc.and_(pc.less(text, "N"), pc.greater(text, "")))
     zone = np.nan_to_num(np.asarray(_once(parts["zone"], lambda text: pa.array(_numbers(text)))))
     zone = np.where(np.abs(zone) <= 60, zone, 0) * np.where(np.asarray(south), -1, 1)
@@ -135,7 +133,7 @@ def _filled(texts: pa.Array) -> bool:
     return bool(pc.any(pc.not_equal(texts, "")).as_py())
 
 
-def _numbers(texts: pa.Array) -> NDArray[np.float64]:
+def _numbers(texts: pa.Array) -> Doubles:
     """Texts as numbers, NaN where empty or unreadable; one cast when all are good."""
     if not _filled(texts):
         return np.full(len(texts), np.nan)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints, ranges
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 
-Ints = NDArray[np.int64]
 BLOCK = 4096  # queries at a time
 
 
@@ -65,7 +65,7 @@ def find_frames(database: Photos, queries: Photos, tolerance: int) -> Nearby:
     wanted = queries.column("frame")
     first = np.searchsorted(frames[order], wanted - tolerance, "left")
     last = np.searchsorted(frames[order], wanted + tolerance, "right")
-    rows, query = _ranges(first, last)
+    rows, query = ranges(first, last)
     return _by_query(order[rows], query, len(wanted))
 
 
@@ -101,17 +101,9 @@ def _candidates(cells: Ints, wanted: Ints, height: int) -> tuple[Ints, Ints]:
     for column in (-1, 0, 1):  # three cells above each other are neighbours in number too
         first = np.searchsorted(cells, wanted + column * height - 1, "left")
         last = np.searchsorted(cells, wanted + column * height + 1, "right")
-        parts.append(_ranges(first, last))
+        parts.append(ranges(first, last))
     rows, query = (np.concatenate(part) for part in zip(*parts, strict=True))
     return rows, query
-
-
-def _ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Every number in every range, and which range it is of."""
-    lengths = last - first
-    query = np.repeat(np.arange(len(first)), lengths)
-    before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.arange(len(query)) - before + first[query], query
 
 
 def _by_query(rows: Ints, query: Ints, count: int) -> Nearby:

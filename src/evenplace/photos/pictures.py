@@ -54,7 +54,8 @@ def _decode(source: str | Path | bytes | Image.Image, least: int | None) -> Imag
     """Upright RGB; a JPEG at a fraction of its scale that leaves `least` pixels a side."""
     name = picture_name(source)
     try:
-        with _opened(source) as image:
+        # A caller's picture is copied: it stays open, at its own scale.
+        with source.copy() if isinstance(source, Image.Image) else open_image(source) as image:
             if least is not None:
                 image.draft("RGB", (least, least))
                 return _rgb(ImageOps.exif_transpose(_reduced(image, least)))
@@ -99,12 +100,6 @@ def picture_name(source: str | Path | bytes | Image.Image) -> str:
     if isinstance(source, Image.Image):
         return f"the picture of {source.width} x {source.height} pixels"
     return str(source)
-
-
-def _opened(source: str | Path | bytes | Image.Image) -> Image.Image:
-    if isinstance(source, Image.Image):
-        return source.copy()  # the caller's stays open, at its own scale
-    return open_image(source)
 
 
 def open_image(source: str | Path | bytes) -> Image.Image:

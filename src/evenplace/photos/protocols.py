@@ -54,7 +54,6 @@ class Protocol:
     queries: tuple[int, ...]  # more than one where published copies differ
     frames: int | None = None
     only_findable: bool = False  # queries without a positive are no part of it
-    about: str = ""
 
 
 def read_protocol(name: str, path: str | Path, allow_partial: bool = False) -> TestSet:
@@ -113,17 +112,12 @@ def _folder(path: Path, *names: str) -> Path:
     raise PhotoError(f"{path} has none of {', '.join(names)}; give the data set's own folder")
 
 
-def _sfxl(queries: str) -> Callable[[Path], tuple[Photos, Photos]]:
+def _sfxl(queries: str, home: str = "processed/test") -> Callable[[Path], tuple[Photos, Photos]]:
     def read(path: Path) -> tuple[Photos, Photos]:
-        test = _folder(path, "processed/test", "test", ".")
+        test = _folder(path, home, "test", ".")
         return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, queries))
 
     return read
-
-
-def _pitts30k(path: Path) -> tuple[Photos, Photos]:
-    test = _folder(path, "images/test", "test", ".")
-    return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, "queries"))
 
 
 def _msls(subtask: str | None) -> Callable[[Path], tuple[Photos, Photos]]:
@@ -157,24 +151,16 @@ def _nordland_tenth(path: Path) -> tuple[Photos, Photos]:
 
 
 PROTOCOLS = {
-    "sfxl-v1": Protocol(_sfxl("queries_v1"), 2_805_840, (1000,), about="SF-XL, Flickr queries"),
-    "sfxl-v2": Protocol(_sfxl("queries_v2"), 2_805_840, (598,), about="SF-XL, phone queries"),
-    "msls-val-740": Protocol(
-        _msls("all"), 18_871, (740,), only_findable=True,
-        about="MSLS cph and sf, official: subtask all, no panoramas, queries with a positive",
-    ),
-    "msls-val-all": Protocol(
-        _msls(None), 18_871, (11_084, 11_120),
-        about="MSLS cph and sf, every query as VPR-datasets-downloader writes them",
-    ),
-    "pitts30k-test": Protocol(_pitts30k, 10_000, (6816,), about="Pittsburgh, test split"),
-    "nordland-1f": Protocol(
-        _nordland_tenth, 27_592, (2760,), frames=1,
-        about="VPR-Bench, GSV-Cities, SALAD, BoQ: winter searched with every tenth summer frame",
-    ),
-    "nordland-2f": Protocol(_nordland, 3450, (3450,), frames=2, about="SelaVPR's Nordland-test"),
-    "nordland-10f": Protocol(
-        _nordland, 27_592, (27_592,), frames=10,
-        about="Patch-NetVLAD, VPR-datasets-downloader: summer searched with winter",
-    ),
-}  # fmt: skip
+    "sfxl-v1": Protocol(_sfxl("queries_v1"), 2_805_840, (1000,)),  # Flickr's
+    "sfxl-v2": Protocol(_sfxl("queries_v2"), 2_805_840, (598,)),  # phones'
+    # MSLS's cph and sf, official: subtask all, no panoramas, queries with a positive
+    "msls-val-740": Protocol(_msls("all"), 18_871, (740,), only_findable=True),
+    # every query, as VPR-datasets-downloader writes them
+    "msls-val-all": Protocol(_msls(None), 18_871, (11_084, 11_120)),
+    "pitts30k-test": Protocol(_sfxl("queries", "images/test"), 10_000, (6816,)),
+    # VPR-Bench, GSV-Cities, SALAD, BoQ: winter searched with every tenth summer frame
+    "nordland-1f": Protocol(_nordland_tenth, 27_592, (2760,), frames=1),
+    "nordland-2f": Protocol(_nordland, 3450, (3450,), frames=2),  # SelaVPR's Nordland-test
+    # Patch-NetVLAD, VPR-datasets-downloader: summer searched with winter
+    "nordland-10f": Protocol(_nordland, 27_592, (27_592,), frames=10),
+}

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.archives import is_archive, unpacked
 from evenplace.photos.choose import keep_box, keep_cities, leave_strays
-from evenplace.photos.columns import USUAL
 from evenplace.photos.gather import keep_zone
 from evenplace.photos.layouts import (
     exif,
@@ -24,7 +22,7 @@ from evenplace.photos.layouts import (
     takeout,
     track,
 )
-from evenplace.photos.scan import check_exists, picture_paths
+from evenplace.photos.scan import check_exists, is_archive, picture_paths, unpacked
 from evenplace.photos.table import Photos
 
 
@@ -74,7 +72,7 @@ def read_photos(
     check_exists(where)
     where = unpacked(where) if is_archive(where) else where
     given = {key: value for key, value in settings.items() if value is not None}
-    named = USUAL.keys() & given.keys() - {"zone"}  # columns: then it is a table
+    named = tables.USUAL.keys() & given.keys() - {"zone"}  # columns: then it is a table
     name = layout or ("table" if named else find_layout(where))
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)

@@ -1,7 +1,13 @@
-"""Finding picture files: a walk that streams, so that millions of names never wait in a list."""
+"""Finding picture files: a walk that streams, so that millions of names never wait in a list.
+
+A zip of photos is unpacked once into a folder beside it, where its photos stay.
+"""
 
 import fnmatch
 import os
+import shutil
+import zipfile
+import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenplace.errors import PhotoError
+from evenplace.photos.files import because, whole_folder
 from evenplace.photos.pictures import SUFFIXES
 
 BATCH = 1 << 16
+_OURS = ".unpacked"  # in a folder that was made of an archive, and may be made anew
 
 
 def check_exists(path: Path) -> None:
@@ -69,9 +77,9 @@ def _texts(paths: list[str]) -> pa.Array:
         ) from cause
 
 
-def first_pictures(folder: Path, count: int, pattern: str | None = None) -> list[str]:
+def first_pictures(folder: Path, count: int) -> list[str]:
     """A few pictures of a folder, without walking all of it: enough to tell its layout."""
-    return list(islice(walk_pictures(folder, pattern), count))
+    return list(islice(walk_pictures(folder), count)) if folder.is_dir() else []
 
 
 def base_names(paths: pa.Array) -> pa.Array:
@@ -89,3 +97,38 @@ def _listed(folder: Path, listed: Path, pattern: str | None) -> Iterator[str]:
 
 def _wanted(name: str, pattern: str | None) -> bool:
     return fnmatch.fnmatch(name, pattern) if pattern else name.lower().endswith(SUFFIXES)
+
+
+def is_archive(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".zip" and Path(path).is_file()
+
+
+def unpacked(archive: Path) -> Path:
+    """The folder of an archive's files, NAME.zip → NAME.unzipped; made if it is not there.
+
+    Whole or not at all: it is unpacked under another name first.  An archive newer than its
+    folder is unpacked again.
+    """
+    folder = archive.with_suffix(".unzipped")
+    if folder.is_dir() and folder.stat().st_mtime >= archive.stat().st_mtime:
+        return folder
+    if folder.exists() and not (folder / _OURS).exists():
+        raise PhotoError(f"{folder} is in the way of {archive}; rename one of them")
+    try:
+        with zipfile.ZipFile(archive) as files:
+            wanted = sum(one.file_size for one in files.infolist())
+            free = shutil.disk_usage(archive.parent).free
+            if wanted > free:
+                raise PhotoError(
+                    f"{archive} unpacks to {wanted / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are "
+                    "free; make room, or unpack a part of it by hand"
+                )
+            with whole_folder(folder) as draft:
+                files.extractall(draft)
+                (draft / _OURS).touch()
+                shutil.rmtree(folder, ignore_errors=True)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as cause:
+        raise PhotoError(f"{archive} cannot be unpacked ({cause}); make it again") from cause
+    except OSError as cause:
+        raise PhotoError(f"could not unpack {archive}: {because(cause)}") from cause
+    return folder

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Array, Doubles, Floats
 from evenplace.errors import PhotoError
 from evenplace.photos.cities import find_cities, zone_name
 from evenplace.photos.files import whole_file
@@ -104,7 +105,7 @@ class Photos:
     def __repr__(self) -> str:
         return f"Photos({len(self)} photos, {len(self.skipped)} skipped, {self.table.column_names})"
 
-    def __getitem__(self, which: slice | NDArray[Any] | Sequence[int]) -> "Photos":
+    def __getitem__(self, which: slice | Array | Sequence[int]) -> "Photos":
         """Choose photos by a slice, by row numbers, or by a mask as long as they are."""
         if isinstance(which, slice) and which.step in (None, 1):
             start, stop, _ = which.indices(len(self))
@@ -116,7 +117,7 @@ class Photos:
             )
         return Photos(self.table.take(pa.array(rows)), self.skipped)
 
-    def column(self, name: str) -> NDArray[Any]:
+    def column(self, name: str) -> Array:
         """One column as numpy: the very memory of the table where the type allows it."""
         if name not in self.table.column_names:
             known = ", ".join(self.table.column_names)
@@ -124,15 +125,15 @@ class Photos:
         values = self.table.column(name)
         if values.num_chunks == 0:
             return np.empty(0, values.type.to_pandas_dtype())
-        array: NDArray[Any] = values.chunk(0).to_numpy(zero_copy_only=False)
+        array: Array = values.chunk(0).to_numpy(zero_copy_only=False)
         return array
 
     @property
-    def east(self) -> NDArray[np.float64]:
+    def east(self) -> Doubles:
         return self.column("east")
 
     @property
-    def north(self) -> NDArray[np.float64]:
+    def north(self) -> Doubles:
         return self.column("north")
 
     @property
@@ -140,7 +141,7 @@ class Photos:
         return self.column("zone")
 
     @property
-    def heading(self) -> NDArray[np.float32]:
+    def heading(self) -> Floats:
         return self.column("heading")
 
     @property
@@ -151,7 +152,7 @@ class Photos:
         return self.column("time").astype("datetime64[s]")
 
     @property
-    def positions(self) -> NDArray[np.float64]:
+    def positions(self) -> Doubles:
         """East and north side by side: (N, 2), a copy."""
         return np.stack([self.east, self.north], axis=1)
 
@@ -195,7 +196,7 @@ class Photos:
         return np.asarray(rows).astype(np.int32)
 
     @property
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> Doubles:
         """Positions whose distances are right within a zone and never small across zones: (N, 3).
 
         East, north, and `apart`.
@@ -203,19 +204,12 @@ class Photos:
         return np.stack([self.east, self.north, self.apart], axis=1)
 
     @property
-    def apart(self) -> NDArray[np.float64]:
+    def apart(self) -> Doubles:
         """A third axis that keeps zones 100 km apart; zeros without memory for one zone: (N,)."""
         if len(self.zones) < 2:
             return np.broadcast_to(np.float64(0), len(self))
-        apart: NDArray[np.float64] = (self.zone.astype(np.float64) - self.zone[0]) * 1e5
+        apart: Doubles = (self.zone.astype(np.float64) - self.zone[0]) * 1e5
         return apart
-
-    def only(self, **wanted: Any) -> "Photos":
-        """Keep the photos whose columns have these values: `photos.only(city="cph", zone=33)`."""
-        mask = np.ones(len(self), bool)
-        for name, value in wanted.items():
-            mask &= self.column(name) == value
-        return self[mask]
 
     def write(self, path: str | Path) -> None:
         """Write a Parquet file, with what was skipped and why in its metadata."""
@@ -298,7 +292,7 @@ def _zones(zone: ArrayLike, length: int) -> NDArray[np.int8]:
     )
 
 
-def _headings(heading: ArrayLike | None, length: int) -> NDArray[np.float32]:
+def _headings(heading: ArrayLike | None, length: int) -> Floats:
     if heading is None:
         return np.full(length, np.nan, np.float32)
     degrees = np.asarray(heading, np.float32)

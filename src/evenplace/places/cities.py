@@ -4,33 +4,28 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Ints
 from evenplace.errors import PhotoError
 from evenplace.photos.table import Photos
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 from evenplace.places.tiers import tiers
 
-Ints = NDArray[np.int64]
+
+class CutByCity:
+    """A rule that cuts the map of every city by itself."""
+
+    def partition(self, photos: Photos) -> Places:
+        """Cut the map where the photos are."""
+        return cut_cities(photos, self._cut)
+
+    def _cut(self, sheet: Sheet) -> Places:
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """The photos of one map: a city, or the part of it that lies in one zone."""
-
-    photos: Photos
-    city: str
-    zone: int
-
-
-Cut = Callable[[Sheet], Places]
-
-
-def cut_cities(photos: Photos, cut: Cut) -> Places:
+def cut_cities(photos: Photos, cut: Callable[[Sheet], Places]) -> Places:
     """Cut the map of every city, so that no place is in two of them."""
     if not len(photos):
         raise PhotoError("there are no photos to make places of; check what was skipped")
@@ -55,7 +50,7 @@ def join_places(parts: Sequence[Places], rows: Sequence[Ints]) -> Places:
         labels[mine] = np.where(part.labels >= 0, part.labels + first, -1)
     before = np.cumsum([0, *(len(part.maps) for part in parts)])
 
-    def joined(name: str) -> NDArray[Any]:
+    def joined(name: str) -> Array:
         return np.concatenate([getattr(part, name) for part in parts])
 
     shared = set.intersection(*(set(part.extra) for part in parts))

@@ -6,20 +6,18 @@
 
 import itertools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import PhotoError, PlaceError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 
-Ints = NDArray[np.int64]
 HEADINGS = 12  # bins of 30°
-Floats = NDArray[np.float64]
 MOST = 64  # photos of a place that are compared; the 2,016 pairs fix the mean to a percent
 
 
@@ -108,7 +106,7 @@ def check_same(photos: Photos, places: Places) -> None:
         )
 
 
-def _centre(places: Places, mine: NDArray[np.bool_]) -> tuple[float, float]:
+def _centre(places: Places, mine: Bools) -> tuple[float, float]:
     east, north = places.centres[mine].mean(axis=0)
     return float(east), float(north)
 
@@ -129,8 +127,8 @@ def _distinct_of(labels: Ints, kinds: Ints, count: int) -> Ints:
 class Diversity:
     """Mean and standard deviation of the cosines of a place's pairs; NaN below two photos."""
 
-    mean: Floats  # (C,)
-    spread: Floats  # (C,)
+    mean: Doubles  # (C,)
+    spread: Doubles  # (C,)
 
 
 def measure_diversity(descriptors: Any, places: Places) -> Diversity:
@@ -138,7 +136,7 @@ def measure_diversity(descriptors: Any, places: Places) -> Diversity:
 
     A place with more than 64 photos is judged by 64 of them, evenly spaced.
     """
-    if descriptors.ndim != 2 or len(descriptors) != len(places.labels):
+    if len(descriptors.shape) != 2 or descriptors.shape[0] != len(places.labels):
         raise PhotoError(
             f"the descriptors have shape {descriptors.shape} and there are {len(places.labels)} "
             "photos; give one row a photo, in the order of the photos"
@@ -157,12 +155,3 @@ def measure_diversity(descriptors: Any, places: Places) -> Diversity:
         cosines = (z @ z.T)[np.triu_indices(len(z), 1)]  # (P (P - 1) / 2,)
         mean[place], spread[place] = cosines.mean(), cosines.std()
     return Diversity(mean, spread)
-
-
-def read_descriptors(path: str | Path) -> NDArray[np.floating]:
-    """Open anyone's descriptors (.npy, a row a photo) without loading them into memory."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as cause:
-        raise PhotoError(f"{path} is no .npy array of numbers ({cause}); check the file") from cause
-    return np.asarray(array) if array.dtype.kind != "f" else array

@@ -7,21 +7,19 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints, renumber
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.grid import Grid
-from evenplace.places.table import Places
+from evenplace.places.table import Places, Sheet
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 VIEWS = ("lateral", "frontal")
 
 
 @dataclass(frozen=True)
-class FocalGrid:
+class FocalGrid(CutByCity):
     """Cut square cells, and give each a focal point `distance` metres from its photos' mean.
 
     The first principal direction of the photos in a cell is the street's.  view="lateral" looks
@@ -55,10 +53,6 @@ class FocalGrid:
         """The cells alone."""
         return Grid(cell=self.cell, groups=self.groups, min_photos=self.min_photos)
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are; cells whose photos all look away are no places."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         photos = sheet.photos
         cells = self.grid.partition(photos)
@@ -67,18 +61,16 @@ class FocalGrid:
         labels = rule.find(cells.ids, photos.positions, photos.heading)
         counts = np.bincount(labels[labels >= 0], minlength=len(cells))
         keep = counts >= self.min_photos
-        number = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)
         return Places.build(
             replace(rule, points=tuple(map(tuple, points[keep].tolist()))),
-            labels=number[labels],
+            sheet,
+            labels=renumber(keep)[labels],
             ids=cells.ids[keep],
             counts=counts[keep],
-            zone=sheet.zone,
-            city=sheet.city,
             groups=cells.groups[keep],
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which place each photo belongs to: (N, 2) -> (N,)."""
         labels = self.grid.find(ids, positions, heading)
         if self.tolerance is None:
@@ -87,13 +79,13 @@ class FocalGrid:
         off = np.abs(np.mod(heading - aim + 180, 360) - 180)
         return np.where(off <= self.tolerance, labels, -1)  # an unknown heading is nowhere
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         return self.grid.outlines(ids, zone)
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
-    def _bearings(self, positions: Floats, labels: Ints) -> Floats:
+    def _bearings(self, positions: Doubles, labels: Ints) -> Doubles:
         points = np.array(self.points).reshape(-1, 2)
         if len(points) == 0 and (labels >= 0).any():
             raise PlaceError("this partition has no focal points yet; use the rule of its Places")
@@ -103,7 +95,7 @@ class FocalGrid:
         aim[inside] = np.mod(np.degrees(np.arctan2(east, north)), 360)
         return aim
 
-    def _focal_points(self, photos: Photos, cells: Places) -> Floats:
+    def _focal_points(self, photos: Photos, cells: Places) -> Doubles:
         inside = cells.labels >= 0
         labels, count = cells.labels[inside], np.maximum(cells.counts, 1)
         mean = np.stack(

@@ -7,20 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Floats, Ints, renumber
 from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
-from evenplace.places.table import Places, box_outlines
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from evenplace.places.cities import CutByCity
+from evenplace.places.table import Places, Sheet, box_outlines
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(CutByCity):
     """Take the places of a column: photos with the same value, in one city, share a place.
 
     A photo that the places were not made from belongs to the place whose middle is nearest, if
@@ -50,26 +47,24 @@ class Given:
                 f"these photos have no column {self.column!r} that says their places; they have "
                 f"{', '.join(photos.table.column_names)}"
             )
-        return cut_cities(photos, self._cut)
+        return super().partition(photos)
 
     def _cut(self, sheet: Sheet) -> Places:
         values, known = _values(sheet.photos, self.column)
         ids, at, counts = np.unique(values[known], return_inverse=True, return_counts=True)
         keep = counts >= self.min_photos
-        number = np.where(keep, np.cumsum(keep) - 1, -1)
         labels = np.full(len(values), -1, np.int64)
-        labels[known] = number[at]
+        labels[known] = renumber(keep)[at]
         boxes = _boxes(sheet.photos, labels, int(keep.sum()))
         return Places.build(
             replace(self, boxes=tuple(map(tuple, boxes.tolist()))),
+            sheet,
             labels=labels,
             ids=ids[keep][:, None],
             counts=counts[keep],
-            zone=sheet.zone,
-            city=sheet.city,
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """The place whose middle is nearest each position, within reach: (N, 2) -> (N,)."""
         found = np.full(len(positions), -1, np.int64)
         if not len(ids):
@@ -84,7 +79,7 @@ class Given:
         found[asked[farthest_first]] = near.rows[farthest_first]
         return found
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
         return box_outlines(np.array(self.boxes).reshape(-1, 4))
 
@@ -93,7 +88,7 @@ class Given:
         return plain | {"boxes": [list(box) for box in self.boxes]}
 
 
-def _values(photos: Photos, column: str) -> tuple[Ints, NDArray[np.bool_]]:
+def _values(photos: Photos, column: str) -> tuple[Ints, Bools]:
     """The value of each photo as a number, and whether it has one."""
     values = photos.table.column(column).combine_chunks()
     known = np.asarray(values.is_valid())
@@ -107,7 +102,7 @@ def _values(photos: Photos, column: str) -> tuple[Ints, NDArray[np.bool_]]:
     return numbers, known & (numbers >= 0)
 
 
-def _boxes(photos: Photos, labels: Ints, count: int) -> Floats:
+def _boxes(photos: Photos, labels: Ints, count: int) -> Doubles:
     """West, south, east and north of the photos of each place, a metre wide at least.  (C, 4)."""
     boxes = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf]), (count, 1))
     inside = labels >= 0

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints, blocks, renumber
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
-from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places
+from evenplace.places.cities import CutByCity
+from evenplace.places.keys import Span, look_up, tally
+from evenplace.places.table import Places, Sheet
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 EXACT = 1 << 52  # whole numbers below this are exact as floats
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(CutByCity):
     """Cut the map into square cells of `cell` metres (Eq. 1), optionally by heading too.
 
         i = floor(east / cell),  j = floor(north / cell),  h = floor(heading / (360 / heading_bins))
@@ -74,22 +73,17 @@ class Grid:
         """How many groups there can be: N × N × L."""
         return self.groups**2 * self.heading_groups
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         photos = sheet.photos
         span = self._span(photos)
         keys = np.empty(len(photos), np.int64)
         east, north, heading = photos.east, photos.north, photos.heading
-        for start in range(0, len(keys), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(keys)):
             keys[rows] = self._keys(span, east[rows], north[rows], heading[rows])
         found = tally(keys, span.total, self.min_photos)
         return self._places(span.unpack(found.keys), found.counts, found.labels, sheet)
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which cell each position lies in: (N, 2) -> (N,)."""
         if not len(ids):
             return np.full(len(positions), -1, np.int64)
@@ -97,9 +91,9 @@ class Grid:
         columns = self._columns(positions[:, 0], positions[:, 1], heading)
         return look_up(span.pack(ids.T), span.pack(columns), span.total)
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The square of each cell: (C, k) -> (C, 4, 2)."""
-        corners: Floats = (ids[:, None, :2] + CORNERS) * self.cell
+        corners: Doubles = (ids[:, None, :2] + CORNERS) * self.cell
         return corners
 
     def group_of(self, ids: Ints) -> NDArray[np.int32]:
@@ -126,14 +120,14 @@ class Grid:
             low, high = [*low, 0], [*high, self.heading_bins - 1]
         return Span.between(low, high)
 
-    def _columns(self, east: Floats, north: Floats, heading: NDArray[np.float32]) -> list[Ints]:
+    def _columns(self, east: Doubles, north: Doubles, heading: Floats) -> list[Ints]:
         columns = [cell_numbers(east, self.cell), cell_numbers(north, self.cell)]
         if self.heading_bins > 1:
             known = np.nan_to_num(heading, nan=-1.0)  # bin -1 is outside every span
             columns.append(cell_numbers(known.astype(np.float64), 360 / self.heading_bins))
         return columns
 
-    def _keys(self, span: Span, east: Floats, north: Floats, heading: NDArray[np.float32]) -> Ints:
+    def _keys(self, span: Span, east: Doubles, north: Doubles, heading: Floats) -> Ints:
         """The keys of photos that the span was made around: `span.pack` without its checks."""
         if span.total >= EXACT:
             return span.pack(self._columns(east, north, heading))
@@ -154,15 +148,14 @@ class Grid:
         groups = self.group_of(ids)
         if self.groups_in_use is not None:
             used = groups < self.groups_in_use
-            renumber = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
-            ids, counts, groups, labels = ids[used], counts[used], groups[used], renumber[labels]
+            ids, counts, groups = ids[used], counts[used], groups[used]
+            labels = renumber(used)[labels]
         return Places.build(
             self,
+            sheet,
             labels=labels,
             ids=ids,
             counts=counts,
-            zone=sheet.zone,
-            city=sheet.city,
             groups=groups,
         )
 
@@ -175,7 +168,7 @@ class GridGroups(Grid):
     min_photos: int = 10
 
 
-def cell_numbers(metres: Floats, cell: float) -> Ints:
+def cell_numbers(metres: Doubles, cell: float) -> Ints:
     """floor(x / cell), exactly: a photo a hair west of a boundary stays west of it.
 
     The rounded quotient may land on the boundary, so it is checked against it; this gives what
@@ -188,9 +181,9 @@ def cell_numbers(metres: Floats, cell: float) -> Ints:
     return cells.astype(np.int64)
 
 
-def floor_cells(metres: Floats, cell: float) -> Floats:
+def floor_cells(metres: Doubles, cell: float) -> Doubles:
     """Cell numbers as floats, which hold them exactly below 2^52."""
-    cells: Floats = metres / cell
+    cells: Doubles = metres / cell
     np.floor(cells, out=cells)
     cells -= cells * cell > metres
     return cells

@@ -8,36 +8,26 @@ the sum of its parents'.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
-from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, box_outlines
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-class Partition(Protocol):
-    """Anything that cuts a map."""
-
-    def partition(self, photos: Photos) -> Places: ...
+from evenplace.places.table import Places, Sheet, box_outlines
 
 
 @dataclass(frozen=True)
-class Intersection:
+class Intersection(CutByCity):
     """Overlay coarse partitions: photos that share all their coarse places share a fine one.
 
     The id of a fine place is the row of its parent in each coarse partition.  A photo outside a
     coarse place is outside.
     """
 
-    partitions: Sequence[Partition] = ()
+    partitions: Sequence[CutByCity] = ()
     min_photos: int = 1
     parents: tuple[Places, ...] = field(default=(), repr=False)  # what a partition cut, once it has
 
@@ -49,10 +39,6 @@ class Intersection:
                 f"an intersection is of two partitions or more, not of {len(self.partitions)}"
             )
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map coarsely several times, and where the cuts cross."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         parents = tuple(one.partition(sheet.photos) for one in self.partitions)
         span = Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
@@ -60,20 +46,19 @@ class Intersection:
         bare = tuple(replace(one, labels=np.empty(0, np.int64)) for one in parents)
         return Places.build(
             replace(self, partitions=(), parents=bare),
+            sheet,
             labels=found.labels,
             ids=span.unpack(found.keys),
             counts=found.counts,
-            zone=sheet.zone,
-            city=sheet.city,
         )
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which fine place each position lies in: (N, 2) -> (N,)."""
         span = Span.between([0] * len(self.parents), [max(len(one) - 1, 0) for one in self.parents])
         labels = [one.locate(positions, heading) for one in self.parents]
         return look_up(span.pack(ids.T), span.pack(labels), span.total)
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The box where a place's parents overlap: (C, m) -> (C, 4, 2)."""
         low = np.full((len(ids), 2), -np.inf)
         high = np.full((len(ids), 2), np.inf)

@@ -7,14 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints, blocks
 from evenplace.errors import PlaceError
 
-BLOCK = 1 << 16  # rows at a time: what the processor's cache holds
 DENSE = 1 << 26  # most entries of a table to count in: 512 MB
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Span:
     def pack(self, columns: Iterable[Ints]) -> Ints:
         """Ids to keys, `total` where an id lies outside: k columns of (N,) -> (N,)."""
         key: Ints | int = 0
-        outside: NDArray[np.bool_] | bool = False
+        outside: Bools | bool = False
         for column, low, size in zip(columns, self.low, self.size, strict=True):
             at = column - low
             outside = outside | (at.view(np.uint64) >= size)  # negative numbers are huge ones
@@ -95,9 +92,8 @@ def look_up(known: Ints, keys: Ints, total: int, out: Ints | None = None) -> Int
     if _dense(total, len(keys)):
         table = np.full(total + 1, -1, np.int32)  # half the memory to jump about in
         table[known] = np.arange(len(known), dtype=np.int32)
-    for start in range(0, len(keys), BLOCK):
-        block = keys[start : start + BLOCK]
-        labels[start : start + BLOCK] = table[block] if table is not None else _search(known, block)
+    for rows in blocks(len(keys)):
+        labels[rows] = _search(known, keys[rows]) if table is None else table[keys[rows]]
     return labels
 
 

@@ -5,25 +5,21 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Floats, Ints, blocks, renumber
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
-from evenplace.places.cities import Sheet, cut_cities
+from evenplace.places.cities import CutByCity
 from evenplace.places.grid import CORNERS, cell_numbers
-from evenplace.places.keys import BLOCK, Span, look_up, tally
-from evenplace.places.table import Places
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from evenplace.places.keys import Span, look_up, tally
+from evenplace.places.table import Places, Sheet
 
 
 @dataclass(frozen=True)
-class Quadtree:
+class Quadtree(CutByCity):
     """Quarter every cell with more than `max_photos`, then drop those with fewer than `min_photos`.
 
     PlaNet's t1 and t2, on squares of UTM metres where PlaNet has S2's cells.  There are `levels`
@@ -47,42 +43,33 @@ class Quadtree:
         if not 1 <= self.levels <= 40:
             raise SettingError(f"levels is {self.levels}; give 1 to 40")
 
-    def partition(self, photos: Photos) -> Places:
-        """Cut the map where the photos are."""
-        return cut_cities(photos, self._cut)
-
     def _cut(self, sheet: Sheet) -> Places:
         east, north = sheet.photos.east, sheet.photos.north
         span = self._span(east, north)
         keys = np.empty(len(east), np.int64)
-        for start in range(0, len(keys), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(keys)):
             keys[rows] = span.pack(self._finest(east[rows], north[rows]))
         found = tally(keys, span.total)
         fine = span.unpack(found.keys)  # (F, 2) column, row
         ids = self._ancestors(fine, self._depths(fine, found.counts))  # (F, 3)
         ids, counts, place = _distinct(ids, found.counts, self.min_photos)
-        for start in range(0, len(keys), BLOCK):
-            keys[start : start + BLOCK] = place[keys[start : start + BLOCK]]
-        return Places.build(
-            self, labels=keys, ids=ids, counts=counts, zone=sheet.zone, city=sheet.city
-        )
+        for rows in blocks(len(keys)):
+            keys[rows] = place[keys[rows]]
+        return Places.build(self, sheet, labels=keys, ids=ids, counts=counts)
 
-    def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> tuple[Places, ...]:
-        """Cut the map several times, coarse to fine: HGE's (5000, 2000, 1000).
+    def hierarchy(self, photos: Photos, max_photos: Sequence[int]) -> Places:
+        """Cut the map several times, coarse to fine, as HGE's 5000, 2000, 1000: the finest places.
 
-        Cells are nested; `extra["parent"]` of each but the first is its place in the one before.
+        Cells are nested: `extra["level_0"]`, the coarsest, `level_1` … say which place of a coarser
+        cut holds each.
         """
         if list(max_photos) != sorted(max_photos, reverse=True) or not max_photos:
             raise SettingError(f"max_photos is {max_photos}; go from coarse to fine")
-        cut = [replace(self, max_photos=most).partition(photos) for most in max_photos]
-        nested = [cut[0]]
-        for coarse, fine in pairwise(cut):
-            parent = coarse.locate(fine.centres, zone=fine.zones, home=fine.home)
-            nested.append(replace(fine, extra={"parent": parent}))
-        return tuple(nested)
+        *coarse, fine = (replace(self, max_photos=most).partition(photos) for most in max_photos)
+        parents = [one.locate(fine.centres, zone=fine.zones, home=fine.home) for one in coarse]
+        return replace(fine, extra={f"level_{n}": parent for n, parent in enumerate(parents)})
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which cell each position lies in, asking every level there is: (N, 2) -> (N,)."""
         labels = np.full(len(positions), -1, np.int64)
         if not len(ids):
@@ -95,20 +82,20 @@ class Quadtree:
             labels = np.maximum(labels, look_up(known, span.pack(cells.T), span.total))
         return labels
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The square of each cell: (C, 3) -> (C, 4, 2)."""
         side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
-        corners: Floats = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
+        corners: Doubles = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
         return corners
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
-    def _finest(self, east: Floats, north: Floats) -> list[Ints]:
+    def _finest(self, east: Doubles, north: Doubles) -> list[Ints]:
         """Column and row of the smallest cells: (N,) each."""
         return [cell_numbers(axis, self.finest) for axis in (east, north)]
 
-    def _span(self, east: Floats, north: Floats) -> Span:
+    def _span(self, east: Doubles, north: Doubles) -> Span:
         """The range of finest cells."""
         ends = (np.array([axis.min(), axis.max()]) for axis in (east, north))
         low, high = zip(*self._finest(*ends), strict=True)
@@ -140,5 +127,4 @@ def _distinct(ids: Ints, counts: Ints, least: int = 1) -> tuple[Ints, Ints, Ints
     found = tally(span.pack(ids.T), span.total)
     total = np.bincount(found.labels, counts, len(found.keys)).astype(np.int64)
     keep = total >= least
-    number = np.where(keep, np.cumsum(keep) - 1, -1)
-    return span.unpack(found.keys[keep]), total[keep], number[found.labels]
+    return span.unpack(found.keys[keep]), total[keep], renumber(keep)[found.labels]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from evenplace.arrays import Doubles, Ints, blocks
+
 EAST, NORTH = 0, 1
 STEPS = 23  # bits of a lattice coordinate: 2 mm across a city
 MASK = (1 << STEPS) - 1
@@ -35,7 +35,7 @@ class Lattice:
         step = 2.0 ** float(np.ceil(np.log2(max(longest, 1.0) / (MASK - 1))))  # of UTM: 47 bits
         return cls((int(np.floor(root[0] / step)), int(np.floor(root[1] / step))), step)
 
-    def codes(self, east: Floats, north: Floats) -> Ints:
+    def codes(self, east: Doubles, north: Doubles) -> Ints:
         """The lattice lines at or below positions, both in one integer: (N,) -> (N,)."""
         code = np.floor(east / self.step).astype(np.int64)
         code -= self.low[0]
@@ -45,9 +45,9 @@ class Lattice:
         code |= line
         return code
 
-    def metres(self, lines: Ints, axes: NDArray[np.int8]) -> Floats:
+    def metres(self, lines: Ints, axes: NDArray[np.int8]) -> Doubles:
         """The coordinate of lattice lines."""
-        at: Floats = (lines + np.array(self.low)[axes]) * self.step
+        at: Doubles = (lines + np.array(self.low)[axes]) * self.step
         return at
 
 
@@ -132,21 +132,21 @@ class Cuts:
                 rows[few] = self.walk(codes[few], rows[few])
                 return rows
 
-    def find(self, positions: Floats) -> Ints:
+    def find(self, positions: Doubles) -> Ints:
         """The number of the leaf each position falls in, -1 off the map: (N, 2) -> (N,)."""
         numbered = np.full(len(self.everything), -1, np.int64)
         numbered[np.searchsorted(self.everything, self.leaves)] = np.arange(len(self.leaves))
         west, south, east, north = self.root
         found = np.empty(len(positions), np.int64)
-        for first in range(0, len(positions), BLOCK):
-            x, y = positions[first : first + BLOCK].T
+        for part in blocks(len(positions), BLOCK):
+            x, y = positions[part].T
             on = (x >= west) & (x <= east) & (y >= south) & (y <= north)
             codes = self.lattice.codes(np.where(on, x, west), np.where(on, y, south))
             rows = self.walk(codes, np.zeros(len(codes), np.int64))
-            found[first : first + BLOCK] = np.where(on, numbered[rows], -1)
+            found[part] = np.where(on, numbered[rows], -1)
         return found
 
-    def boxes(self, leaves: Ints) -> Floats:
+    def boxes(self, leaves: Ints) -> Doubles:
         """West, south, east and north of each leaf: (C,) -> (C, 4)."""
         boxes = np.tile(np.array(self.root), (len(leaves), 1))
         metres = self.lattice.metres(self.at, self.axes)

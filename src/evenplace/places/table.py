@@ -4,7 +4,7 @@
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Array, Bools, Doubles, Floats, Ints
 from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
@@ -20,8 +21,6 @@ from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 
 METADATA = b"evenplace.places"
 VERSION = 2
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Rule(Protocol):
@@ -35,11 +34,20 @@ class Rule(Protocol):
 
     def settings(self) -> dict[str, Any]: ...
 
-    def find(self, ids: Ints, positions: Floats, heading: NDArray[np.float32]) -> Ints:
+    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which row of `ids` each position lies in, -1 for none: (N, 2) -> (N,)."""
 
-    def outlines(self, ids: Ints, zone: int) -> Floats:
+    def outlines(self, ids: Ints, zone: int) -> Doubles:
         """The corners of each place, east and north: (C, k) -> (C, V, 2)."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The photos of one map: a city, or the part of it that lies in one zone."""
+
+    photos: Photos
+    city: str
+    zone: int
 
 
 @dataclass(frozen=True)
@@ -73,11 +81,11 @@ class Places:
 
     labels: Ints  # (N,) place of each photo, -1 outside every place
     ids: Ints  # (C, k)
-    centres: Floats  # (C, 2) east, north
+    centres: Doubles  # (C, 2) east, north
     counts: Ints  # (C,) photos in each place
     groups: NDArray[np.int32]  # (C,) softmax group; grid cells of one group are never adjacent
     tiers: NDArray[np.int8]  # (C,) 0 head, 1 middle, 2 tail
-    areas: Floats  # (C,) square metres
+    areas: Doubles  # (C,) square metres
     maps: tuple[Map, ...]
     home: NDArray[np.int32]  # (C,) the map of each place, ascending
     extra: dict[str, Ints] = field(default_factory=dict)  # (C,) more of a place: parents, focal …
@@ -93,17 +101,15 @@ class Places:
     def build(
         cls,
         rule: Rule,
+        where: Sheet | Map,
         *,
         labels: Ints,
         ids: Ints,
         counts: Ints,
-        zone: int,
-        city: str = "",
         groups: NDArray[np.int32] | None = None,
-        extra: dict[str, Ints] | None = None,
     ) -> Self:
         """Complete the places of one map: outlines give centres and areas."""
-        corners = rule.outlines(ids, zone)  # (C, V, 2)
+        corners = rule.outlines(ids, where.zone)  # (C, V, 2)
         return cls(
             labels=labels,
             ids=ids,
@@ -112,9 +118,8 @@ class Places:
             groups=np.zeros(len(ids), np.int32) if groups is None else groups,
             tiers=tiers(counts),
             areas=_areas(corners),
-            maps=(Map(city, zone, rule, ids.shape[1]),),
+            maps=(Map(where.city, where.zone, rule, ids.shape[1]),),
             home=np.zeros(len(ids), np.int32),
-            extra=extra or {},
         )
 
     @property
@@ -139,7 +144,7 @@ class Places:
         return np.array([number[one.city] for one in self.maps], np.int32)[self.home]
 
     @property
-    def points(self) -> Floats:
+    def points(self) -> Doubles:
         """Centres whose distances are right within a zone, never small across: (C, 3)."""
         zones = self.zones.astype(np.float64)
         third = (zones - self.maps[0].zone) * 1e5  # as `Photos.points`
@@ -154,7 +159,7 @@ class Places:
         return int(np.sum(self.labels < 0))
 
     @property
-    def outlines(self) -> Floats:
+    def outlines(self) -> Doubles:
         """The corners of each place: (C, V, 2)."""
         parts = [
             one.rule.outlines(self.ids[self.home == number, : one.width], one.zone)
@@ -164,8 +169,8 @@ class Places:
 
     def locate(
         self,
-        where: Photos | Floats,
-        heading: NDArray[np.float32] | None = None,
+        where: Photos | Doubles,
+        heading: Floats | None = None,
         *,
         zone: ArrayLike | None = None,
         home: NDArray[np.integer] | None = None,
@@ -204,7 +209,13 @@ class Places:
             )
         return zones.pop()
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def take(self, which: Ints | Bools) -> Self:
+        """Some of the places, or all in another order; labels stay as they are."""
+        columns = {name: getattr(self, name)[which] for name in ("ids", "centres", *_COLUMNS)}
+        extra = {name: values[which] for name, values in self.extra.items()}
+        return replace(self, **columns, extra=extra)
+
+    def columns(self) -> dict[str, Array]:
         """What identifies the places, for a checkpoint."""
         names = ("ids", "centres", "counts", "groups", "zones")
         return {name: getattr(self, name) for name in names}
@@ -305,27 +316,26 @@ class Places:
         own = Map.from_plain(plain)
         return cls.build(
             own.rule,
+            own,
             labels=np.empty(0, np.int64),
             ids=np.array(plain["ids"], np.int64),
             counts=np.array(plain["counts"], np.int64),
             groups=np.array(plain["groups"], np.int32),
-            zone=own.zone,
-            city=own.city,
         )
 
 
 _COLUMNS = ("counts", "groups", "tiers", "areas", "home")
 
 
-def box_outlines(boxes: Floats) -> Floats:
+def box_outlines(boxes: Doubles) -> Doubles:
     """The corners of boxes, west, south, east and north of each: (C, 4) -> (C, 4, 2)."""
     return boxes[:, [[0, 1], [2, 1], [2, 3], [0, 3]]]
 
 
-def _areas(corners: Floats) -> Floats:
+def _areas(corners: Doubles) -> Doubles:
     """Shoelace areas of outlines, about their own centre so that UTM's millions cost no digits."""
     if not len(corners):
         return np.empty(0)
     x, y = np.moveaxis(corners - corners.mean(axis=1, keepdims=True), 2, 0)  # (C, V)
-    area: Floats = np.abs(np.sum(x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1), axis=1)) / 2
+    area: Doubles = np.abs(np.sum(x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1), axis=1)) / 2
     return area

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.nearby import Nearby, find_nearby, turn
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 RADIUS = 25.0
 STRENGTH = 2.0  # wrong answers that the curve is worth against a place's own
 STREET = 0.5  # chance that a gap is a street at all
@@ -37,7 +36,7 @@ class Curve:
     height: float = 0.9
     pace: float = 0.8
 
-    def __call__(self, photos: NDArray[np.number]) -> Floats:
+    def __call__(self, photos: NDArray[np.number]) -> Doubles:
         return np.asarray(self.height * (1 - np.exp(-np.asarray(photos, float) / self.pace)))
 
 
@@ -46,8 +45,8 @@ class HeldOut:
     """Photos asked about as if the database did not have them."""
 
     places: Ints  # (V,)
-    near: Floats  # (V,) what the other photos weigh, as in `weigh_views`
-    right: NDArray[np.bool_]  # (V,)
+    near: Doubles  # (V,) what the other photos weigh, as in `weigh_views`
+    right: Bools  # (V,)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def find_wanted(
 
 def weigh_views(
     photos: Photos, spots: Photos, heading: float | NDArray[np.floating], beyond: float = -1.0
-) -> Floats:
+) -> Doubles:
     """What photos weigh for views of spots in some direction; one without a heading a quarter.
 
     heading: degrees, one for all spots or (W,).  beyond: metres within which none counts.
@@ -124,18 +123,18 @@ def weigh_views(
     angle = turn(photos.heading[near.rows], wanted)
     facing = np.where(np.isnan(angle), 0.25, np.maximum(0, 1 - angle / 90))
     weight = (1 - away / RADIUS) * facing * (away > beyond)
-    found: Floats = np.bincount(of, weight, len(spots)).astype(np.float64)
+    found: Doubles = np.bincount(of, weight, len(spots)).astype(np.float64)
     return found
 
 
-def _openness(curve: Curve, held: HeldOut, places: int) -> Floats:
+def _openness(curve: Curve, held: HeldOut, places: int) -> Doubles:
     """How much of what the curve leaves open is open at each place: (C,)."""
     wrong = np.bincount(held.places, ~held.right, places)
     expected = np.bincount(held.places, 1 - curve(held.near), places)
     return np.asarray((wrong + STRENGTH) / (expected + STRENGTH))
 
 
-def find_gaps(places: Places) -> Floats:
+def find_gaps(places: Places) -> Doubles:
     """Spots between two photographed places 30 to 60 m apart that nobody photographed.
 
     East, north and zone: (G, 3).  The street network of the photos themselves: where a street is
@@ -157,13 +156,13 @@ def find_gaps(places: Places) -> Floats:
     asked = Photos.from_arrays(
         east=spots[:, 0], north=spots[:, 1], zone=spots[:, 2].astype(np.int8)
     )
-    free: Floats = spots[find_nearby(centres, asked, 14.0).counts == 0]
+    free: Doubles = spots[find_nearby(centres, asked, 14.0).counts == 0]
     return free
 
 
 def _give_out(
-    curve: Curve, have: Floats, leave: Floats, spots: Photos, most: int
-) -> tuple[dict[int, list[int]], Floats]:
+    curve: Curve, have: Doubles, leave: Doubles, spots: Photos, most: int
+) -> tuple[dict[int, list[int]], Doubles]:
     """The sides to photograph of each spot, and what they are worth together: (W,)."""
     near = find_nearby(spots, spots, RADIUS)
     of = np.repeat(np.arange(len(spots)), near.counts)
@@ -184,10 +183,10 @@ def _give_out(
 
 
 def _worth(
-    curve: Curve, have: Floats, leave: Floats, near: Nearby, weight: Floats, of: Ints
-) -> Floats:
+    curve: Curve, have: Doubles, leave: Doubles, near: Nearby, weight: Doubles, of: Ints
+) -> Doubles:
     """What one photo more at each spot is worth to all spots around it, of one side: (W,)."""
     rows = near.rows
     gains = leave[rows] * (curve(have[rows] + weight) - curve(have[rows]))
-    found: Floats = np.bincount(of, gains, len(have)).astype(np.float64)
+    found: Doubles = np.bincount(of, gains, len(have)).astype(np.float64)
     return found

@@ -23,12 +23,12 @@ from evenplace.places.coverage import (
     cover,
     find_needs,
     measure_diversity,
-    read_descriptors,
 )
 from evenplace.places.grid import Grid
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 from evenplace.report.audit_answers import Answers, read_answers, recall_by_tier
+from evenplace.retrieval.sources import read_descriptors
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def audit_path(
         photos,
         places,
         against=None if against == "none" else _rival(against, photos, places),
-        descriptors=None if descriptors is None else read_descriptors(descriptors),
+        descriptors=None if descriptors is None else read_descriptors(descriptors, photos),
         answers=None if predictions is None else read_answers(predictions, photos),
     )
 

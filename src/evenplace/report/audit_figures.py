@@ -15,12 +15,12 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, save_figure, thin
 from evenplace.report.page import TIER_COLOURS
 
-Floats = NDArray[np.float64]
 _COLOURS = np.array([TIER_COLOURS[tier] for tier in TIERS])
 _ZOOMS = ("dense", "dense", "mixed", "mixed")
 _ACROSS = 8  # a window is this part of the map's longer side
@@ -100,10 +100,10 @@ def map_figure(places: Places) -> Figure:
         inside = _inside(centres, middle, side)
         zoom.plot(*centres[inside].T, ls="", marker="", label="places")  # what the CSV lists
         if inside.sum() <= _LEGIBLE:
-            for (x, y), count in zip(
-                centres[inside].tolist(), counts[inside].tolist(), strict=True
-            ):
-                zoom.text(x, y, str(count), color="white", fontsize=7, ha="center", va="center")
+            rows = zip(centres[inside].tolist(), counts[inside], tiers[inside], strict=True)
+            for (x, y), count, tier in rows:
+                ink = "black" if tier else "white"  # white is lost on orange and green
+                zoom.text(x, y, str(count), color=ink, fontsize=7, ha="center", va="center")
     whole.autoscale_view()  # windows at the edge reach beyond the places
     keys = [Patch(color=colour, label=tier) for tier, colour in TIER_COLOURS.items()]
     figure.legend(handles=keys, loc="outside lower left", ncols=3, fontsize=9)
@@ -111,8 +111,8 @@ def map_figure(places: Places) -> Figure:
 
 
 def choose_windows(
-    centres: Floats, tiers: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[float, Floats]:
+    centres: Doubles, tiers: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[float, Doubles]:
     """The side of a window and where four of them are: two dense, two mixed, none overlapping.
 
     Dense: the most photos.  Mixed: the tiers of its places as even as can be (entropy).  Windows
@@ -128,15 +128,15 @@ def choose_windows(
 
 
 def _windows(
-    centres: Floats, tiers: NDArray[np.int64], counts: NDArray[np.int64], side: float
-) -> Floats:
+    centres: Doubles, tiers: NDArray[np.int64], counts: NDArray[np.int64], side: float
+) -> Doubles:
     """The windows of one size that are what they are called."""
     middles = centres[:: -(-len(centres) // _TRIED)]
     worths = np.empty((2, len(middles)))
     for number, middle in enumerate(middles):
         inside = _inside(centres, middle, side)
         worths[:, number] = counts[inside].sum(), _entropy(tiers[inside])
-    taken: list[Floats] = []
+    taken: list[Doubles] = []
     for kind in _ZOOMS:
         worth = worths[0 if kind == "dense" else 1].copy()
         for other in taken:
@@ -147,7 +147,7 @@ def _windows(
     return np.array(taken)
 
 
-def _inside(centres: Floats, middle: Floats, side: float) -> NDArray[np.bool_]:
+def _inside(centres: Doubles, middle: Doubles, side: float) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = np.abs(centres - middle).max(axis=1) <= side / 2
     return found
 
@@ -159,7 +159,7 @@ def _entropy(tiers: NDArray[np.int64]) -> float:
     return float(-(share * np.log(np.maximum(share, 1e-12))).sum())
 
 
-def _draw(axes: Any, corners: Floats, tiers: NDArray[np.int64], *, frame: bool) -> None:
+def _draw(axes: Any, corners: Doubles, tiers: NDArray[np.int64], *, frame: bool) -> None:
     cells = PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0)
     cells.set_rasterized(len(corners) > _MANY)
     axes.add_collection(cells)

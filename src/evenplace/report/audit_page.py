@@ -18,7 +18,16 @@ from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.report.audit import Audit
 from evenplace.report.audit_figures import heading_figure, tails_figure, year_figure
 from evenplace.report.figures import inline_svg, rank_count
-from evenplace.report.map import Cells, Points, Sheets, lay_out, map_html, tiles_under
+from evenplace.report.map import (
+    Cells,
+    Points,
+    Sheets,
+    draw_places,
+    lay_out,
+    map_html,
+    say_cities,
+    tiles_under,
+)
 from evenplace.report.page import Figure, Section, page, part, table_html
 from evenplace.report.pictures import Pictures, sample_pictures
 
@@ -119,28 +128,20 @@ def _wide(drawing: Markup) -> Markup:
 def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
     places = audit.places
     facts: dict[str, NDArray[Any] | Sequence[str]] = {
-        "photos": places.counts,
         "east": np.round(places.centres[:, 0]),
         "north": np.round(places.centres[:, 1]),
     }
-    if len(places.maps) > 1:
-        facts["city"] = [places.maps[home].city for home in places.home]
     if audit.coverage.headings.size:
         facts["sides seen, of 12"] = audit.coverage.sides
     if audit.diversity is not None:
         facts["similarity within"] = np.round(np.nan_to_num(audit.diversity.mean, nan=-1), 3)
-    sheets = lay_out(places)
-    outlines = sheets.outlines(places.outlines)
-    sources = sample_pictures(audit.photos, places, copies)
-    cells = Cells(outlines, places.tiers, facts=facts, pictures=sources)
-    beside = ""
-    if len(places.maps) > 1:
-        beside = f" The cities lie beside each other: {', '.join(places.cities)}."
+    sheets, cells = draw_places(places, facts, sample_pictures(audit.photos, places, copies))
     return Section(
         "Where",
         map_html(cells, Points(_dots(audit, sheets)), tiles=tiles_under(tiles, places)),
         "Each place in the colour of its tier. Drag to move (two fingers on a phone); click a "
-        f"place for its photos, and then the wheel zooms; a button hides a tier.{beside}",
+        "place for its photos, and then the wheel zooms; a button hides a tier."
+        + say_cities(places),
     )
 
 
@@ -158,13 +159,11 @@ def _recall(audit: Audit) -> Section:
         for name, count, found in audit.recall
     ]  # fmt: skip
     answers = audit.answers
-    sheets = lay_out(audit.places)
+    sheets, cells = draw_places(audit.places)
     points = Points(
         sheets.points(answers.positions, answers.zones), np.where(answers.right, 0, 1),
         texts=[escape(Path(name).name) for name in answers.names], radius=5,
     )  # fmt: skip
-    outlines = sheets.outlines(audit.places.outlines)
-    cells = Cells(outlines, audit.places.tiers, facts={"photos": audit.places.counts})
     return Section(
         "Recall by tier",
         table_html(["tier", "queries", "recall@1, %", "95 % interval"], rows)

@@ -12,8 +12,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from evenplace.arrays import Doubles
 from evenplace.evaluation import Scores
-from evenplace.evaluation.confidence import Curve, Floats, reliability, trace
+from evenplace.evaluation.confidence import Curve, reliability, trace
 from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, thin
 
 SOURCE_COLOURS = {
@@ -25,6 +26,7 @@ SOURCE_COLOURS = {
     "mass": "#0072b2",
     "cfd": "#d55e00",
     "r": "#882255",
+    "inliers": "#332288",
 }
 
 
@@ -49,7 +51,7 @@ def risk_coverage(scores: Scores) -> Figure:
 
 @mpl.rc_context(STYLE)
 def _by_source(
-    scores: Scores, trail: Callable[[Curve], tuple[Floats, Floats]], judged: str
+    scores: Scores, trail: Callable[[Curve], tuple[Doubles, Doubles]], judged: str
 ) -> tuple[Figure, Any]:
     """A line for each source of confidence, and in the legend what it is worth."""
     figure, axes = blank(4.4, 3.6)

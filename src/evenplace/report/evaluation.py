@@ -1,15 +1,21 @@
 """The page of one or several evaluated systems: who finds what, in the head and in the tail."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores
 from evenplace.report import evaluation_parts as parts
+from evenplace.report.evaluation_map import where
 from evenplace.report.figures import save_figure
 from evenplace.report.page import Section, page, write_page
-from evenplace.report.pictures import Pictures
-from evenplace.report.run_files import Kept, read_kept
+from evenplace.report.run_files import read_kept
+
+SECTIONS: tuple[Callable[[parts.Told], Section | None], ...] = (
+    parts.glance, parts.score_tables, parts.tiers, parts.long_tail, parts.conditions, where,
+    parts.gallery, parts.failures, parts.before_and_after, parts.confidence, parts.metres,
+    parts.cost, parts.training,
+)  # fmt: skip
 
 
 def write_report(
@@ -29,35 +35,12 @@ def write_report(
     """
     systems = [scores] if isinstance(scores, Scores) else list(scores)
     _check(systems, runs)
-    kept = [read_kept(Path(run)) for run in runs]
-    folder = Path(out)
-    for name, figure in parts.draw_figures(systems, kept).items():
-        save_figure(figure, folder / "figures" / name)
+    told = parts.Told(systems, [read_kept(Path(run)) for run in runs], Path(out), tiles)
+    sections = [made for make in SECTIONS if (made := make(told)) is not None]
+    for name, figure in told.drawn.items():
+        save_figure(figure, told.folder / "figures" / name)
     title = "How even is it? " + " · ".join(system.name for system in systems)
-    text = page(title, _sections(systems, kept, folder, tiles), lead=parts.lead(systems))
-    return write_page(text, folder / "index.html")
-
-
-def _sections(
-    systems: Sequence[Scores], kept: Sequence[Kept], folder: Path, tiles: str | None
-) -> list[Section]:
-    pictures = Pictures()
-    sections = [
-        parts.glance(systems),
-        parts.score_tables(systems),
-        parts.tiers(systems),
-        parts.long_tail(systems, kept),
-        parts.conditions(systems),
-        parts.where(systems[-1], kept, pictures, folder, tiles),
-        parts.gallery(systems, kept, pictures),
-        parts.failures(systems),
-        parts.before_and_after(systems, kept),
-        parts.confidence(systems),
-        parts.metres(systems),
-        parts.cost(systems),
-        parts.training(kept),
-    ]
-    return [section for section in sections if section is not None]
+    return write_page(page(title, sections, lead=parts.lead(systems)), told.folder / "index.html")
 
 
 def _check(systems: Sequence[Scores], runs: Sequence[str | Path]) -> None:

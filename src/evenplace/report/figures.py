@@ -7,7 +7,7 @@ the same figure is right in the light and in the dark.
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError
-from evenplace.evaluation import Scores
+from evenplace.evaluation import Interval, Scores
 from evenplace.photos.files import whole_file
 from evenplace.places.coverage import Diversity
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.page import TIER_COLOURS
+from evenplace.report.tables import span
 
 INK, ACCENT = "#010203", "#d55e00"
 DRAWN = 300  # points of a curve: more than a page shows
@@ -32,6 +33,9 @@ BAND = 24  # parts the ranks are cut into for the band of similarities
 _VARIABLES = {
     INK: "currentColor",
     **{colour: f"var(--{tier})" for tier, colour in TIER_COLOURS.items()},
+    "#0072b2": "var(--blue)",  # these three are too dark for a dark page
+    "#882255": "var(--wine)",
+    "#332288": "var(--indigo)",
 }
 SYSTEM_COLOURS = ("#7a869a", "#56b4e9", "#0072b2", "#cc79a7", "#999933", "#882255")
 STYLE: dict[Any, Any] = {
@@ -100,26 +104,38 @@ def tier_bars(systems: Sequence[Scores], ranks: Sequence[int] = (1,)) -> Figure:
     groups = ("overall", *TIERS)
     figure = Figure(figsize=(7.2, 1.4 + 2.0 * len(ranks)), layout="constrained")
     panels: Any = figure.subplots(len(ranks), sharex=True, squeeze=False)[:, 0]
-    width = 0.8 / len(systems)
+    counts = [span([one.tier(group).queries for one in systems]) for group in groups]
+    labels = [f"{group}\n{many} queries" for group, many in zip(groups, counts, strict=True)]
     for axes, rank in zip(panels, ranks, strict=True):
-        for number, scores in enumerate(systems):
-            found = [scores.tier(group).intervals[rank] for group in groups]
-            means = np.array([one.mean for one in found])
-            reach = np.array([[one.mean - one.low, one.high - one.mean] for one in found]).T
-            at = np.arange(len(groups)) + (number - (len(systems) - 1) / 2) * width
-            colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
-            axes.bar(at, np.nan_to_num(means), width * 0.92, color=colour, label=scores.name)
-            axes.errorbar(at, means, np.nan_to_num(reach), fmt="none", ecolor=INK, elinewidth=1)
+        found = {one.name: [one.tier(group).intervals[rank] for group in groups] for one in systems}
+        grouped_bars(axes, labels, found)
         axes.set_ylabel(f"R@{rank}, %")
         axes.set_ylim(0, 100)
-    counts = [{one.tier(group).queries for one in systems} for group in groups]
-    labels = [f"{group}\n{min(many)} queries" if len(many) == 1 else
-              f"{group} of its own places\n{min(many)} to {max(many)} queries"
-              for group, many in zip(groups, counts, strict=True)]  # fmt: skip
-    panels[-1].set_xticks(range(len(groups)), labels)
-    figure.legend(*panels[0].get_legend_handles_labels(), ncols=min(3, len(systems)),
+    if any("to" in many for many in counts):
+        panels[-1].set_xlabel("tiers are of each system's own places")
+    figure.legend(*panels[0].get_legend_handles_labels(), ncols=4 if len(systems) == 4 else 3,
                   loc="outside upper center")  # fmt: skip
     return figure
+
+
+def grouped_bars(
+    axes: Any,
+    groups: Sequence[str],
+    bars: Mapping[str, Sequence[float | Interval]],
+    colours: Sequence[str] = SYSTEM_COLOURS,
+) -> None:
+    """A bar a group for each name, side by side; an interval has a whisker, nan has no height."""
+    width = 0.8 / max(len(bars), 1)
+    for number, (name, values) in enumerate(bars.items()):
+        at = np.arange(len(groups)) + (number - (len(bars) - 1) / 2) * width
+        ends = np.array([[one.mean, one.low, one.high] if isinstance(one, Interval)
+                         else [one] * 3 for one in values], np.float64).T  # fmt: skip
+        colour = colours[number % len(colours)]
+        axes.bar(at, np.nan_to_num(ends[0]), width * 0.92, color=colour, label=name)
+        reach = np.nan_to_num(np.abs(ends[1:] - ends[0]))
+        if reach.any():
+            axes.errorbar(at, ends[0], reach, fmt="none", ecolor=INK, elinewidth=1)
+    axes.set_xticks(range(len(groups)), groups)
 
 
 @mpl.rc_context(STYLE)

@@ -144,6 +144,25 @@ def lay_out(places: Places) -> Sheets:
     return Sheets(boxes, zones, moves if count > 1 else np.zeros((1, 2)), places.home)
 
 
+def draw_places(
+    places: Places,
+    facts: Mapping[str, NDArray[Any] | Sequence[str]] | None = None,
+    pictures: Mapping[int, Sequence[str]] | None = None,
+) -> tuple[Sheets, Cells]:
+    """The places in the colours of their tiers; a click tells photos, more facts, the city."""
+    sheets, told = lay_out(places), {"photos": places.counts, **(facts or {})}
+    if len(places.maps) > 1:
+        told["city"] = [places.maps[home].city for home in places.home]
+    outlines = sheets.outlines(places.outlines)
+    return sheets, Cells(outlines, places.tiers, facts=told, pictures=pictures or {})
+
+
+def say_cities(places: Places) -> str:
+    """Why several cities lie beside each other; nothing of one."""
+    several = len(places.maps) > 1
+    return f" The cities lie beside each other: {', '.join(places.cities)}." if several else ""
+
+
 def map_html(
     cells: Cells,
     points: Points | None = None,
@@ -161,9 +180,9 @@ def map_html(
     origin = _origin(cells, points) if origin is None else origin
     data: dict[str, Any] = {
         "link": link,
-        "corners": _pack(cells.outlines - origin, "<f4"),
+        "corners": pack(cells.outlines - origin, "<f4"),
         "sides": int(cells.outlines.shape[1]) if cells.outlines.ndim == 3 else 4,
-        "kinds": _pack(cells.kinds, "<u1"),
+        "kinds": pack(cells.kinds, "<u1"),
         "keys": [list(key) for key in cells.keys],
         "facts": {name: _plain(values) for name, values in cells.facts.items()},
         "pictures": {str(cell): list(sources) for cell, sources in cells.pictures.items()},
@@ -172,8 +191,8 @@ def map_html(
         data["tiles"] = {"url": tiles.url, "affine": tiles.affine(origin)}
     if points is not None:
         data["points"] = {
-            "at": _pack(points.positions - origin, "<f4"),
-            "kinds": None if points.kinds is None else _pack(points.kinds, "<u1"),
+            "at": pack(points.positions - origin, "<f4"),
+            "kinds": None if points.kinds is None else pack(points.kinds, "<u1"),
             "keys": [list(key) for key in points.keys],
             "texts": list(points.texts),
             "radius": points.radius,
@@ -193,7 +212,7 @@ def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
     return np.zeros(2)
 
 
-def _pack(values: NDArray[Any], dtype: str) -> str:
+def pack(values: NDArray[Any], dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
 
 

@@ -46,8 +46,8 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
     body = "".join(section.html for section in sections)
     style, scripts = asset("page.css") + asset("report.css"), []
     if 'class="ep-map"' in body:
-        style = _leaflet("leaflet.css") + style
-        scripts += [_leaflet("leaflet.js"), asset("map.js")]
+        style = leaflet_file("leaflet.css") + style
+        scripts += [leaflet_file("leaflet.js"), asset("map.js")]
     if 'class="tiers switch"' in body:  # after the maps, which listen to it
         scripts.append(asset("report.js"))
     template = _templates().get_template("page.html")
@@ -109,7 +109,7 @@ def _templates() -> Environment:
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
 
 
-def _leaflet(name: str) -> str:
+def leaflet_file(name: str) -> str:
     """Leaflet as the package ships it, without what would make a browser ask for other files."""
     import xstatic.pkg.leaflet as leaflet  # only pages with maps need it
 

@@ -125,6 +125,12 @@ def spread(values: Sequence[float], digits: int = 1) -> str:
     return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
 
 
+def span(values: Sequence[int]) -> str:
+    """A number, or from which to which."""
+    low, high = min(values), max(values)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table for a file or an issue."""
     lines = [columns, ["---"] * len(columns), *rows]

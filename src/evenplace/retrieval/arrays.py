@@ -194,14 +194,6 @@ class Column:
         return found
 
 
-def ranges(first: Rows, last: Rows) -> tuple[Rows, Rows]:
-    """Every number in every range, range by range, and which range it is of."""
-    lengths = last - first
-    of = np.repeat(np.arange(len(first)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return np.arange(len(of)) + np.repeat(first - before, lengths), of
-
-
 def widened(kept: NDArray[Any]) -> Floats:
     """Numbers of any kind as float32; finite halves by their bits, 5 times as fast as numpy.
 

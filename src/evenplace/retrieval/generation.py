@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import IndexFileError
+from evenplace.photos.choose import first_of_each
 from evenplace.photos.files import sync
-from evenplace.photos.same_files import first_of_each
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import (

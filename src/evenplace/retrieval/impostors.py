@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.describe.onnx_engine import own_cores
-from evenplace.retrieval.arrays import Floats, Rows, dots, ranges, widened
+from evenplace.retrieval.arrays import Floats, Rows, dots, widened
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from evenplace.errors import IndexFileError
-from evenplace.photos.files import because, sync
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import because, only_writer, sync
 
 VERSION = 4
 NAME = "manifest.json"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.photos.table import Photos
-from evenplace.places.opened import database_places, open_places, unknown_cities
+from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import Floats, Rows
 

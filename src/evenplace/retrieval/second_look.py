@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from evenplace.describe.decoding import in_order
+from evenplace.describe.onnx_engine import own_cores
 from evenplace.errors import PhotoError, SettingError
 from evenplace.retrieval.answers import Hit
 from evenplace.retrieval.arrays import Floats, Rows
@@ -35,7 +37,7 @@ from evenplace.retrieval.packed_features import Packing, kept_points
 from evenplace.retrieval.verification import verify, worth
 
 Picture = str | bytes | Image.Image | Features
-COUNT = 20
+COUNT = 50
 FIRST = 5  # candidates before it is asked whether they settle it
 _HELD = 1024  # photos whose features are held in memory where the index keeps none
 
@@ -151,16 +153,19 @@ class SecondLook:
 
         -> (N,).
         """
-        seen = self._features(rows)
-        found = [np.nan if one is None else verify(query, one).inliers for one in seen]
-        return np.array(found, np.float32)
+
+        def count(row: int) -> float:
+            seen = self._features(row)
+            return np.nan if seen is None else verify(query, seen).inliers
+
+        return np.array(list(in_order(count, rows.tolist(), own_cores())), np.float32)
 
     def pairs(self, query: Picture, row: int) -> Floats:
         """The points that a picture and a photo share, as shares of each one's width and height.
 
         -> (M, 4): x and y in the picture, x and y in the photo.
         """
-        own, other = self.see(query), self.features(np.array([row]))[0]
+        own, other = self.see(query), self.features(row)
         match = verify(own, other)
         sides = np.array([own.width, own.height, other.width, other.height], np.float32)
         points: Floats = np.concatenate([match.query, match.candidate], axis=1)
@@ -173,14 +178,14 @@ class SecondLook:
         seen = [replace(hit, pairs=self.pairs(own, hit.row)) for hit in hits[:count]]
         return seen + hits[count:]
 
-    def features(self, rows: Rows) -> list[Features]:
-        """The points of some photos of the index; none of one that cannot be read."""
-        return [one or Features.nothing(self.kind.dim) for one in self._features(rows)]
+    def features(self, row: int) -> Features:
+        """The points of a photo of the index; none of one that cannot be read."""
+        return self._features(row) or Features.nothing(self.kind.dim)
 
-    def _features(self, rows: Rows) -> list[Features | None]:
+    def _features(self, row: int) -> Features | None:
         if self._kept is not None:
-            return [self.packing.unpack(row) for row in self._kept[rows]]
-        return [self._find(int(row)) for row in rows]
+            return self.packing.unpack(self._kept[[row]][0])
+        return self._find(row)
 
     def _find(self, row: int) -> Features | None:
         with self._lock:

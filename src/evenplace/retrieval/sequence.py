@@ -18,14 +18,14 @@ cannot drag a sure answer away.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from evenplace.arrays import Doubles
+
 SLACK = 25.0  # metres that two right answers may be off
 FLOOR, ELSEWHERE = 0.05, 0.1
 
 
-def smooth(spots: Sequence[Floats], shares: Sequence[Floats], reach: Floats) -> list[Floats]:
+def smooth(spots: Sequence[Doubles], shares: Sequence[Doubles], reach: Doubles) -> list[Doubles]:
     """The share of every candidate after its neighbours were heard.
 
     spots: T times (K, 2) metres.  shares: T times (K + 1,), the last for elsewhere; each sums to
@@ -37,7 +37,7 @@ def smooth(spots: Sequence[Floats], shares: Sequence[Floats], reach: Floats) -> 
     return [_unit(p * f * b) for p, f, b in zip(shares, forward, backward, strict=True)]
 
 
-def _pass(shares: Sequence[Floats], fits: Sequence[Floats]) -> list[Floats]:
+def _pass(shares: Sequence[Doubles], fits: Sequence[Doubles]) -> list[Doubles]:
     """What the photos before each one think of its candidates; the first hears nobody."""
     heard = [np.ones(len(shares[0]))] if len(shares) else []
     for share, fit in zip(shares, fits, strict=False):
@@ -45,7 +45,7 @@ def _pass(shares: Sequence[Floats], fits: Sequence[Floats]) -> list[Floats]:
     return heard
 
 
-def _fit(here: Floats, there: Floats, reach: float) -> Floats:
+def _fit(here: Doubles, there: Doubles, reach: float) -> Doubles:
     """(K, 2), (K', 2) -> (K + 1, K' + 1)."""
     away = np.linalg.norm(here[:, None] - there[None], axis=2)
     fit = np.full((len(here) + 1, len(there) + 1), ELSEWHERE)
@@ -54,5 +54,5 @@ def _fit(here: Floats, there: Floats, reach: float) -> Floats:
     return fit
 
 
-def _unit(values: Floats) -> Floats:
+def _unit(values: Doubles) -> Doubles:
     return values / max(float(values.sum()), 1e-300)

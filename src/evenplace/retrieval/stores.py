@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Best, Column, Floats, Rows, ranges
+from evenplace.arrays import ranges
+from evenplace.retrieval.arrays import Best, Column, Floats, Rows
 from evenplace.retrieval.index import Index
 
 _CHUNK = 4096  # photos of a whole database compared at a time

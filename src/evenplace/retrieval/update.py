@@ -15,17 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import ranges
 from evenplace.errors import IndexFileError, PhotoError
-from evenplace.photos.same_files import first_of_each
+from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, join_photos
-from evenplace.places.opened import open_places
+from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import (
-    Floats,
-    Rows,
-    ranges,
-    write_array,
-)
+from evenplace.retrieval.arrays import Floats, Rows, write_array
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,

@@ -69,15 +69,12 @@ def mutual_matches(query: Floats, candidate: Floats, ratio: float = RATIO) -> tu
     if not len(query) or len(candidate) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     cosines = _products(query, candidate)  # (K, L)
-    nearest = cosines.argmax(axis=1)
-    back = np.ascontiguousarray(cosines.T).argmax(axis=1)  # along rows, not across
-    mine = np.flatnonzero(back[nearest] == np.arange(len(query)))
-    rows = cosines[mine]  # a copy
-    here = np.arange(len(mine))
-    best = rows[here, nearest[mine]]
-    rows[here, nearest[mine]] = -2
-    clear = 1 - best < ratio**2 * (1 - rows.max(axis=1))
-    return mine[clear], nearest[mine][clear]
+    here, nearest = np.arange(len(query)), cosines.argmax(axis=1)
+    best = cosines[here, nearest]  # (K,)
+    mutual = best == cosines.max(axis=0)[nearest]
+    cosines[here, nearest] = -2  # in place: a copy of the matrix costs more than all of this
+    kept = np.flatnonzero(mutual & (1 - best < ratio**2 * (1 - cosines.max(axis=1))))
+    return kept, nearest[kept]
 
 
 def _products(query: Floats, candidate: Floats) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Describer, Progress
 from evenplace.evaluation import Truth
-from evenplace.photos.splits import spots_of
+from evenplace.photos.choose import spots_of
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval import Batch, Index, Search

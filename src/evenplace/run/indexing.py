@@ -67,6 +67,7 @@ def index_database(
         ranks.wait()
     elif ranks.first:
         described = describe_cached(run.network, database.paths, cache_folder, progress)
+        run.open_describer(expected=len(database))  # exported now: who asks one photo does not wait
     if ranks.first:
         known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
         _lay_out(run, database, described, keep, known, announce)

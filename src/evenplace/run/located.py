@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.photos.asked import Picture
+from evenplace.photos.gather import Seen
 from evenplace.photos.geodesy import to_metres
-from evenplace.photos.layouts.exif import Shot
 from evenplace.retrieval import Answer, Index, Search
 from evenplace.retrieval.answer_json import answers_json, index_name
 
@@ -195,7 +195,7 @@ def _elsewhere(reach: Reach, picture: Picture) -> str:
     )
 
 
-def _metres_off(shot: Shot, zone: int, low: Corner, high: Corner) -> float:
+def _metres_off(shot: Seen, zone: int, low: Corner, high: Corner) -> float:
     """Metres from the rectangle around the photos of a zone; endless in another."""
     at = to_metres([shot.latitude], [shot.longitude], zone)
     here = np.array([at.east[0], at.north[0]])

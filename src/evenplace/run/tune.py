@@ -40,7 +40,7 @@ from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
 _ASK = 5_000  # photos that rehearse, over all folds, each in several ways
-_LOOK = 1_000  # of them, those that look twice, a tenth of a second each
+_LOOK = 600  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 _CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
 _NOWHERE = 1e6  # metres off, of no answer

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import SettingError
 from evenplace.photos.geodesy import to_degrees
 from evenplace.retrieval.sequence import SLACK, smooth
@@ -15,7 +15,6 @@ CANDIDATES = 20  # of a photo of a walk
 _SCALE = 30.0  # of cosines, as positions are fused
 _STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/answers.py`
 _AHEAD = 5.0  # times the share of a photo's own answer: what moves it
-Floats = NDArray[np.float64]
 
 
 def put_in_order(lines: Sequence[Located], order: str = "auto") -> tuple[list[int], str]:
@@ -70,11 +69,11 @@ def follow(
     return answers, warning
 
 
-def _spots(line: Located) -> Floats:
+def _spots(line: Located) -> Doubles:
     return np.array([(one.east, one.north) for one in line.matches])
 
 
-def _shares(line: Located, spots: Floats) -> Floats:
+def _shares(line: Located, spots: Doubles) -> Doubles:
     """Its confidence for the answer, the rest for the other candidates and for elsewhere.
 
     No other surroundings get more than the answer's: alone, a photo says what it says.
@@ -93,7 +92,7 @@ def _shares(line: Located, spots: Floats) -> Floats:
     return shares
 
 
-def _answer(line: Located, spots: Floats, shares: Floats, least: float) -> Located:
+def _answer(line: Located, spots: Doubles, shares: Doubles, least: float) -> Located:
     """The likeliest surroundings where they are far ahead, else the photo's own answer.
 
     Candidates of photos that are all wrong fit together by chance often enough.
@@ -114,7 +113,7 @@ def _answer(line: Located, spots: Floats, shares: Floats, least: float) -> Locat
     return replace(changed, matches=matches, spot=_spot(line, spots[mine], shares[mine], first))
 
 
-def _spot(line: Located, spots: Floats, shares: Floats, first: int) -> Spot:
+def _spot(line: Located, spots: Doubles, shares: Doubles, first: int) -> Spot:
     """Where the candidates of one answer lie, and how far they are spread."""
     weight = shares / shares.sum()
     east, north = weight @ spots

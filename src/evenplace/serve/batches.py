@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bytes, Floats
 from evenplace.describe.describer import Describer
 from evenplace.photos.pictures import Size
 from evenplace.retrieval import Answer
@@ -63,7 +63,7 @@ class _Read:
     """A question whose photo has been decoded."""
 
     question: _Question  # without the photo's bytes
-    pixels: NDArray[np.uint8]  # (3, H, W)
+    pixels: Bytes  # (3, H, W)
     seen: Features | None  # its points, where candidates are looked at a second time
     began: float  # to be decoded
     ended: float
@@ -119,7 +119,8 @@ class Batcher:
         del photo
         self._unanswered += 1
         try:
-            if self._unanswered == 1 and not self._working.locked() and self._small(question):
+            alone = self._unanswered == 1 and not self._working.locked()
+            if alone and len(question.photo) <= _SMALL:
                 answer = await self._alone(question)
                 if answer is not None:
                     return answer
@@ -130,9 +131,6 @@ class Batcher:
             return await asked.answer
         finally:
             self._unanswered -= 1
-
-    def _small(self, question: _Question) -> bool:
-        return len(question.photo) <= _SMALL
 
     async def _alone(self, question: _Question) -> Answer | None:
         """One way to a thread and back instead of two: half a millisecond of a lone question.
@@ -234,7 +232,7 @@ def _answer(batch: Sequence[_Read]) -> list[Answer]:
     ]
 
 
-def describe(describer: Describer, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+def describe(describer: Describer, pixels: Bytes) -> Floats:
     """Unit descriptors of a batch, each as if it had come alone: (B, 3, H, W) -> (B, D)."""
     if describer.together is None:
         return describer.describe(pixels).descriptors

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
 import PIL
-from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
+from evenplace.arrays import Bytes
 from evenplace.describe.decoding import picture_pixels
 from evenplace.photos.pictures import Size, height_width, reduction
 from evenplace.serve.problems import KINDS, Problem
@@ -38,7 +37,7 @@ _STORED, _COPIED, _WEBP = 4, 16, 20
 _DECODERS = str(Path(PIL.__file__).parent)
 
 
-def decode_photo(data: bytes, size: Size, number: int = 1) -> NDArray[np.uint8]:
+def decode_photo(data: bytes, size: Size, number: int = 1) -> Bytes:
     """Pixels of one uploaded photo that was weighed before: (3, H, W) uint8."""
     try:
         return picture_pixels(data, size)

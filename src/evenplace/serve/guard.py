@@ -64,17 +64,14 @@ class Guard:
         await self._app(scope, receive, with_headers)
 
     def _check(self, path: str, headers: Headers) -> None:
-        self._check_host(headers.get("host", ""))
+        if self._hosts is not None and _name(headers.get("host", "")) not in self._hosts:
+            said = "the request is addressed to a name this service does not go by"
+            raise Problem("host-refused", said)
         self._check_origin(headers)
         if path in OPEN or path.startswith("/assets/"):
             return
         if self._settings.token and not _has_token(headers, self._settings.token):
             raise wrong_token()
-
-    def _check_host(self, host: str) -> None:
-        if self._hosts is not None and _name(host) not in self._hosts:
-            said = "the request is addressed to a name this service does not go by"
-            raise Problem("host-refused", said)
 
     def _check_origin(self, headers: Headers) -> None:
         host, origin = headers.get("host", "").lower(), headers.get("origin")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 from jinja2 import Environment
 
 from evenplace.report.page import asset as report_asset
+from evenplace.report.page import leaflet_file
 from evenplace.serve.guard import COOKIE, same, session_cookie, wrong_token
 from evenplace.serve.problems import Problem
 from evenplace.serve.settings import Limits
@@ -119,14 +119,5 @@ def _text(name: str) -> str:
     if name == "page.css":
         return report_asset(name)
     if name.startswith("leaflet"):
-        return _leaflet(name)
+        return leaflet_file(name)
     return (resources.files("evenplace.serve") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _leaflet(name: str) -> str:
-    """Leaflet as the package ships it, without what would make a browser ask for other files."""
-    import xstatic.pkg.leaflet as leaflet
-
-    text = (Path(leaflet.BASE_DIR) / name).read_text(encoding="utf-8")
-    text = re.sub(r"//# sourceMappingURL=\S+", "", text)
-    return re.sub(r"url\(images/[^)]*\)", "none", text)

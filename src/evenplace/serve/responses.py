@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.retrieval import Answer as Found
 from evenplace.retrieval.answer_json import answer_json, spots_json
@@ -22,7 +22,7 @@ def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
     return schema.Answer(**plain)
 
 
-def say_places(snapshot: Snapshot, places: NDArray[np.int64]) -> list[schema.Place]:
+def say_places(snapshot: Snapshot, places: Ints) -> list[schema.Place]:
     """Some cells of the map."""
     return [schema.Place(**fields) for fields in _place_fields(snapshot, places)]
 
@@ -41,7 +41,7 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
             schema.PlacePhoto(
                 **spot,
                 photo=snapshot.photo_id(int(row)),
-                heading=_heading(heading),
+                heading=round(float(heading), 1) if np.isfinite(heading) else None,
                 time=None if np.isnat(time) else str(time),
             )
             for spot, row, heading, time in zip(
@@ -51,7 +51,7 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
     )
 
 
-def _place_fields(snapshot: Snapshot, places: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _place_fields(snapshot: Snapshot, places: Ints) -> list[dict[str, Any]]:
     known = snapshot.engine.index.places
     spots = spots_json(known.centres[places], known.zones[places])
     return [
@@ -92,7 +92,3 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         request_bytes=settings.limits.request_bytes,
         photo_pixels=settings.limits.photo_pixels,
     )
-
-
-def _heading(heading: np.float32) -> float | None:
-    return round(float(heading), 1) if np.isfinite(heading) else None

@@ -7,7 +7,6 @@ N photos · C places · V corners
 """
 
 import asyncio
-import base64
 import hashlib
 import logging
 import threading
@@ -19,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Ints
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
+from evenplace.report.map import pack
 from evenplace.retrieval import Search
 from evenplace.retrieval.answer_json import degrees
 from evenplace.run.run import Run
@@ -29,8 +29,6 @@ from evenplace.serve.schema import Tier
 
 log = logging.getLogger("evenplace.serve")
 Mark = tuple[int, int, int]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _TIERS: tuple[Tier, ...] = ("head", "middle", "tail")
 
 
@@ -48,7 +46,7 @@ class Snapshot:
         return np.asarray(self.engine.index.sizes)
 
     @cached_property
-    def outlines(self) -> Floats:
+    def outlines(self) -> Doubles:
         """(C, V, 2)."""
         return self.engine.index.places.outlines
 
@@ -69,11 +67,11 @@ class Snapshot:
             "index": self.version,
             "origin": origin.tolist(),
             "sides": int(corners.shape[1]) if len(shown) else 4,
-            "places": _pack(shown, "<u4"),
-            "corners": _pack(corners - origin, "<f4"),
-            "degrees": _pack(globe, "<f8"),
-            "tiers": _pack(index.places.tiers[shown], "<u1"),
-            "photos": _pack(self.sizes[shown], "<u4"),
+            "places": pack(shown, "<u4"),
+            "corners": pack(corners - origin, "<f4"),
+            "degrees": pack(globe, "<f8"),
+            "tiers": pack(index.places.tiers[shown], "<u1"),
+            "photos": pack(self.sizes[shown], "<u4"),
         }
 
     def tier(self, place: int) -> Tier:
@@ -212,7 +210,3 @@ def _miss_photos(snapshot: Snapshot) -> None:
             "or name the folder its paths start from: --photos FOLDER",
             snapshot.path_of(0),
         )
-
-
-def _pack(values: NDArray[Any], dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()

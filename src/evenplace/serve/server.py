@@ -35,7 +35,8 @@ log.setLevel(logging.ERROR)  # what a stranger sends is no news
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Answer until interrupted; what was asked before is answered first."""
     service = Service(settings)  # an index that cannot be opened is said here, before any port
-    announce(f"http://{_bracketed(settings.host)}:{settings.port}")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    announce(f"http://{host}:{settings.port}")
     if settings.workers == 1:
         uvicorn.run(create_app(settings, service), **_options(settings))
     else:
@@ -86,10 +87,6 @@ def _options(settings: Settings) -> dict[str, Any]:
         "http": Connection,
         "ws": "none",
     }
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 class Connection(H11Protocol):

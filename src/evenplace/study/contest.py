@@ -4,13 +4,11 @@
 `layer` asks what the tail layer adds to descriptors that it did not choose.
 """
 
-from typing import Any
-
 from evenplace.study.spec import Study, System
+from evenplace.study.tail import L2, OURS
 from evenplace.training.recipe import recipe_names
 
-OURS = "dapr-m"
-L2: dict[str, Any] = {"rerank": "l2", "confidence": "l2", "exact": True, "verify": 0}
+EXACT = {**L2, "exact": True}
 LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false", "verify=0")
 FROZEN = ("folds=0", "epochs=0", "verify=0")
 _OTHERS = ("cosface", "cross-entropy")  # small by default
@@ -42,7 +40,7 @@ def layer() -> Study:
     for name, (recipe, changes) in hosts.items():
         plain = f"{name} + L2"
         systems += [
-            System(plain, recipe, (*changes, "folds=0", "verify=0"), search=L2, against=plain),
+            System(plain, recipe, (*changes, "folds=0", "verify=0"), search=EXACT, against=plain),
             System(f"{name} + tail layer", recipe, (*changes, *LAYER), against=plain),
         ]
     return Study(
@@ -67,9 +65,9 @@ def descriptors() -> Study:
         "256 numbers": ("dim=256",),
         "1,024 numbers": ("dim=1024",),
     }
-    systems = [System(name, OURS, (*FROZEN, *how), search=L2) for name, how in networks.items()]
-    systems.append(System("means of bands", "dapr-m-bands", FROZEN, search=L2))
-    systems.append(System("last layer, GeM", "gem-small", FROZEN, search=L2))
+    systems = [System(name, OURS, (*FROZEN, *how), search=EXACT) for name, how in networks.items()]
+    systems.append(System("means of bands", "dapr-m-bands", FROZEN, search=EXACT))
+    systems.append(System("last layer, GeM", "gem-small", FROZEN, search=EXACT))
     return Study(
         "descriptors",
         "Which network that needs no hub finds most before anything is trained?",

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 from evenplace.city import draw_city
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation import Truth
-from evenplace.photos import Photos, join_photos, read_photos
+from evenplace.photos import Photos, read_photos
+from evenplace.photos.choose import split_by_position
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.protocols import RADIUS, find_protocols, read_protocol
-from evenplace.photos.splits import split_by_position
 from evenplace.training.loop import Announce
 
 HEADINGS = {"timisoara": 45.0}  # there, position alone does not say which building is seen
@@ -82,25 +81,23 @@ def read_splits(
     if seeds < 1 or first < 0:
         raise SettingError(f"seeds={seeds} from {first} asks for no run; use 1 or more, from 0 on")
     truth = Truth(radius, HEADINGS.get(data) if heading is None else heading)
-    splits = _test_splits(
-        data, range(first, first + seeds), folder, photos, queries, truth, announce, which
-    )
+    numbers = range(first, first + seeds)
+    if data == "town":
+        many, asked = photos or 2000, queries or 400
+        splits = [_town(folder, many, asked, seed, truth, announce) for seed in numbers]
+    else:
+        splits = _read_folder(data, numbers, photos, queries, truth, which)
     return [_within_database(split, queries) for split in splits] if development else splits
 
 
-def _test_splits(
+def _read_folder(
     data: str,
     seeds: range,
-    folder: Path,
     photos: int | None,
     queries: int | None,
     truth: Truth,
-    announce: Announce | None,
     which: dict[str, Any],
 ) -> list[Split]:
-    if data == "town":
-        many, asked = photos or 2000, queries or 400
-        return [_town(folder, many, asked, seed, truth, announce) for seed in seeds]
     where = find_folder(data)
     sets = sorted(one.name for one in where.glob("quer*") if one.is_dir())
     if (where / "database").is_dir() and sets and "queries" not in sets:
@@ -172,68 +169,29 @@ def _at_most(photos: Photos, count: int | None) -> Photos:
     return kept
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A test by name: where to search, what to ask, and what counts as found."""
-
-    name: str
-    database: Photos
-    queries: Photos
-    truth: Truth
-
-
-def read_asked(data: str | Path, protocol: str | None = None) -> list[Asked]:
+def read_test(data: Path, train: Photos, protocol: str | None = None) -> list[Split]:
     """The tests of a data set's folder: those it is known for, or database/ and queries/.
 
     A folder that holds a part of a named test is asked too, and its name says so.
     """
-    where = Path(data)
-    if not where.is_dir():
-        raise PhotoError(f"there is no folder {where} to test on; check the path")
-    names = [protocol] if protocol else find_protocols(where)
-    if names:
-        return [_named(name, where) for name in names]
-    return [_plain(where.name, where / "database", where / "queries")]
+    if not data.is_dir():
+        raise PhotoError(f"there is no folder {data} to test on; check the path")
+    splits = []
+    for name in [protocol] if protocol else find_protocols(data):
+        test = read_protocol(name, data, allow_partial=True)
+        said = name if test.whole else f"{name} (part)"
+        truth = Truth(test.radius or RADIUS, frames=test.frames)
+        splits.append(Split(said, 0, train, test.database, test.queries, truth, said))
+    return splits or [read_pair(data / "database", data / "queries", train)]
 
 
-def read_pair(database: Path, queries: Path, protocol: str | None = None) -> Asked:
+def read_pair(database: Path, queries: Path, train: Photos) -> Split:
     """A database and queries in folders of their own."""
-    if protocol:
-        raise SettingError(f"--protocol {protocol} reads a data set's folder; give it with --test")
-    return _plain(queries.absolute().parent.name, database, queries)
-
-
-@dataclass(frozen=True)
-class Tests:
-    """What is trained on, and what is asked of it."""
-
-    __test__ = False  # pytest takes a class of this name for its own
-    train: Photos
-    asked: tuple[Asked, ...]
-
-    def splits(self, one: Asked, seeds: int) -> list[Split]:
-        """The same test for every seed of the training."""
-        parts = (self.train, one.database, one.queries, one.truth)
-        return [Split(one.name, seed, *parts, map=one.name) for seed in range(seeds)]
-
-
-def read_train(folders: Sequence[Path], **which: Any) -> Photos:
-    """What is trained on: one set or several behind each other, of the cities asked for."""
-    return join_photos([read_photos(folder, **which) for folder in folders])
-
-
-def _named(name: str, where: Path) -> Asked:
-    test = read_protocol(name, where, allow_partial=True)
-    truth = Truth(test.radius or RADIUS, frames=test.frames)
-    said = name if test.whole else f"{name} (part)"
-    return Asked(said, test.database, test.queries, truth)
-
-
-def _plain(name: str, database: Path, queries: Path) -> Asked:
     for folder in (database, queries):
         if not folder.exists():
             raise PhotoError(
                 f"{folder} does not exist; a test is a known data set, or a folder with database/ "
                 "and queries/"
             )
-    return Asked(name, read_photos(database), read_photos(queries), Truth())
+    name = queries.absolute().parent.name
+    return Split(name, 0, train, read_photos(database), read_photos(queries), map=name)

@@ -14,9 +14,18 @@ from matplotlib.figure import Figure
 from evenplace.places.tiers import TIERS
 from evenplace.report.audit_figures import map_figure, tails_figure
 from evenplace.report.curves import precision_recall, reliability_bars, risk_coverage
-from evenplace.report.figures import STYLE, SYSTEM_COLOURS, rank_count, save_figure, tier_bars
+from evenplace.report.figures import (
+    STYLE,
+    SYSTEM_COLOURS,
+    blank,
+    grouped_bars,
+    rank_count,
+    save_figure,
+    tier_bars,
+)
 from evenplace.report.page import TIER_COLOURS
 from evenplace.report.run_files import read_kept
+from evenplace.report.tables import span
 from evenplace.study.runs import Findings, Outcome
 from evenplace.study.tables import places_differ, recall_by_area
 
@@ -59,63 +68,51 @@ def draw_distribution(found: Findings) -> Figure:
 @mpl.rc_context(STYLE)
 def draw_lines(found: Findings) -> Figure:
     """R@1 along each setting that was varied, overall and in the tail; bars are the seeds."""
-    lines = dict.fromkeys(one.system.at[0] for one in found.outcomes if one.system.at)
-    figure = Figure(figsize=(3.6 * max(len(lines), 1), 3.2), layout="constrained")
-    for number, line in enumerate(lines):
-        axes: Any = figure.add_subplot(1, len(lines), number + 1)
-        mine = sorted(
-            (one for one in found.outcomes if one.system.at and one.system.at[0] == line),
-            key=lambda one: one.system.at[1] if one.system.at else 0.0,
-        )
-        values = [one.system.at[1] for one in mine if one.system.at]
+    lines: dict[str, list[tuple[float, Outcome]]] = {}
+    for one in found.outcomes:
+        if one.system.at:
+            lines.setdefault(one.system.at[0], []).append((one.system.at[1], one))
+    many = max(len(lines), 1)
+    figure = Figure(figsize=(3.6 * many, 3.2), layout="constrained")
+    panels: Any = figure.subplots(1, many, sharey=True, squeeze=False)[0]
+    for axes, (line, named) in zip(panels, lines.items(), strict=False):
+        along = sorted(named, key=lambda one: one[0])
+        at = np.arange(len(along))
         for group, colour in (("overall", SYSTEM_COLOURS[2]), ("tail", TIER_COLOURS["tail"])):
-            recall = np.array([[p.tier(group).recall[1] for p in one.parts] for one in mine])
-            bars = recall.std(axis=1, ddof=1) if recall.shape[1] > 1 else np.zeros(len(mine))
-            at = np.arange(len(values))
+            recall = np.array([[p.tier(group).recall[1] for p in one.parts] for _, one in along])
+            bars = recall.std(axis=1, ddof=1) if recall.shape[1] > 1 else np.zeros(len(at))
             axes.errorbar(at, recall.mean(axis=1), bars, fmt="o-", ms=4, color=colour, label=group)
-        axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axes.set_xticks(at, [f"{value:g}" for value, _ in along])
         axes.set_xlabel(line)
-        axes.set_ylabel("R@1, %" if not number else "")
-        axes.legend()
+    panels[0].set_ylabel("R@1, %")
+    low, high = panels[0].get_ylim()
+    panels[0].set_ylim(max(0, low - 5), min(100, high + 5))  # a query more is no cliff
+    figure.legend(*panels[0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
     return figure
 
 
 @mpl.rc_context(STYLE)
 def draw_areas(found: Findings) -> Figure:
     """R@1 by the extent of the query's place, small to large (the paper's Figure 6)."""
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    axes: Any = figure.add_subplot()
-    bars = {}
+    figure, axes = blank(7.2, 3.2)
+    bars: dict[str, list[float]] = {}
+    asked: list[list[int]] = []
     for one in found.outcomes:
-        recall = np.array([recall_by_area(part) for part in one.parts]).mean(axis=0)  # (3,)
-        if np.isfinite(recall).any():
-            bars[one.system.name] = recall
-    width = 0.8 / max(len(bars), 1)
-    for number, (name, recall) in enumerate(bars.items()):
-        at = np.arange(3) + (number - (len(bars) - 1) / 2) * width
-        axes.bar(at, recall, width * 0.92, color=SYSTEM_COLOURS[number + 1], label=name)
-    axes.set_xticks(range(3), ["small places", "medium", "large places"])
+        sizes = list(zip(*(recall_by_area(part) for part in one.parts), strict=True))  # 3 of S
+        many = [sum(part.queries for part in parts) for parts in sizes]
+        if any(many):
+            asked.append(many)
+            recall = [[part.recall[1] for part in parts] for parts in sizes]
+            bars[one.system.name] = np.mean(recall, axis=1).tolist()
+    told = [f"\n{span(many)} queries" for many in zip(*asked, strict=True)] or [""] * 3
+    labels = [f"{size} places{more}" for size, more in zip(_SIZES, told, strict=True)]
+    grouped_bars(axes, labels, bars, SYSTEM_COLOURS[1:])
     axes.set_ylabel("R@1, %")
     if bars:
-        axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, 1.25))
+        figure.legend(*axes.get_legend_handles_labels(), ncols=2, loc="outside upper center")
     else:
         axes.text(1, 0.5, "every place is as large as the others", ha="center")
     return figure
-
-
-def draw_precision_recall(found: Findings) -> Figure:
-    """Precision against recall for every source, on the last system's answers."""
-    return precision_recall(found.outcomes[-1].joint)
-
-
-def draw_risk(found: Findings) -> Figure:
-    """Risk against coverage for every source, on the last system's answers."""
-    return risk_coverage(found.outcomes[-1].joint)
-
-
-def draw_reliability(found: Findings) -> Figure:
-    """How often right against how sure, for the sources that are probabilities."""
-    return reliability_bars(found.outcomes[-1].joint)
 
 
 @mpl.rc_context(STYLE)
@@ -169,18 +166,15 @@ def draw_multiples(several: Mapping[str, Findings]) -> Figure:
     across = min(len(hosts), 4)
     down = -(-len(panels) // across)
     figure = Figure(figsize=(2.3 * across + 0.6, 1.9 * down + 0.6), layout="constrained")
-    grid: Any = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    grid: Any = figure.subplots(down, across, sharey=True, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes, (test, one, host) in zip(grid.flat, panels, strict=False):
-        names = hosts[host]
-        for number, name in enumerate(names):
-            at = np.arange(4) + (number - (len(names) - 1) / 2) * 0.8 / len(names)
-            label = name.removeprefix(host).strip() or "plain"
-            axes.bar(at, _by_tier(one.of(name)), 0.74 / len(names), color=_STEPS[number % 3],
-                     label=label)  # fmt: skip
+        bars = {name.removeprefix(host).strip() or "plain": _by_tier(one.of(name))
+                for name in hosts[host]}  # fmt: skip
+        grouped_bars(axes, ("all", *TIERS), bars, _STEPS)
         axes.set_title(f"{host}, {test}" if len(several) > 1 else host, fontsize=9)
-        axes.set_xticks(range(4), ("all", *TIERS), fontsize=8)
+        axes.tick_params(axis="x", labelsize=8)
         axes.set_ylim(0, 100)
     for axes in grid[:, 0]:
         axes.set_ylabel("R@1, %", fontsize=9)
@@ -191,7 +185,7 @@ def draw_multiples(several: Mapping[str, Findings]) -> Figure:
 def _by_tier(one: Outcome) -> list[float]:
     """R@1 overall and by tier of the queries, the mean of the seeds."""
     tiers = [[p.recall[1], *(p.by_query[t].recall[1] for t in TIERS)] for p in one.parts]
-    return [float(value) for value in np.nan_to_num(np.mean(tiers, axis=0))]
+    return [float(value) for value in np.mean(tiers, axis=0)]
 
 
 def draw_hosts(found: Findings) -> Figure:
@@ -199,55 +193,64 @@ def draw_hosts(found: Findings) -> Figure:
     return draw_multiples({found.splits[0].name: found})
 
 
+_SIZES = ("small", "medium", "large")
 _STEPS = ("#7a869a", "#56b4e9", "#0072b2")  # darker as more is changed
-FIGURES: dict[str, Draw] = {
-    "ranks": draw_ranks,
-    "long-tail": draw_long_tail,
-    "map": draw_map,
-    "distribution": draw_distribution,
-    "hosts": draw_hosts,
-    "tiers": draw_tiers,
-    "steps": draw_steps,
-    "lines": draw_lines,
-    "areas": draw_areas,
-    "precision-recall": draw_precision_recall,
-    "risk": draw_risk,
-    "reliability": draw_reliability,
-    "stages": draw_stages,
-}
-CAPTIONS = {
-    "ranks": "R@1, R@5 and R@10 overall and by tier; whiskers are 95 % intervals over spots.",
-    "long-tail": "Places by photo count (log axis); R@1 of the queries of each tenth of them; the "
-    "band is how alike a place's photos look (mean cosine, one deviation either side).",
-    "map": "Head, middle and tail places; two windows with most photos, two with the most even mix "
-    "of tiers; numbers are photos of a place.",
-    "distribution": "Photos of each place, the most photographed first, a line a map.",
-    "hosts": "R@1 of each method, plain and with low-visit bias at the paper's strengths (LB) and "
-    "the recommended ones (LB up); tiers are shares of the queries by their place's photos.",
-    "steps": "R@1 in head and tail; whiskers are 95 % intervals over spots. Systems that cut the "
-    "map otherwise have tiers of their own.",
-    "tiers": "R@1 overall and by tier; whiskers are 95 % intervals over spots.",
-    "lines": "R@1 along each setting, the others at the paper's values; bars are one standard "
-    "deviation over seeds.",
-    "areas": "R@1 by the extent of the query's place; a grid's squares are all alike, and have no "
-    "bins.",
-    "precision-recall": "Precision against recall as the threshold falls, last system.",
-    "risk": "Share of wrong answers against share of queries answered, last system.",
-    "reliability": "How often right against how sure, last system; the diagonal is perfect.",
-    "stages": "Where the time of one query goes.",
-}
+_WHISKERS = "whiskers are 95 % intervals over spots."
+FIGURES: dict[str, tuple[Draw, str]] = {  # with what is to be seen
+    "ranks": (draw_ranks, f"R@1, R@5 and R@10 overall and by tier; {_WHISKERS}"),
+    "long-tail": (
+        draw_long_tail,
+        "Places by photo count (log axis); R@1 of the queries of each tenth of them; the band is "
+        "how alike a place's photos look (mean cosine, one deviation either side).",
+    ),
+    "map": (
+        draw_map,
+        "Head, middle and tail places; two windows with most photos, two with the most even mix of "
+        "tiers; numbers are photos of a place.",
+    ),
+    "distribution": (
+        draw_distribution, "Photos of each place, the most photographed first, a line a map."
+    ),
+    "hosts": (
+        draw_hosts,
+        "R@1 of each method, plain and with low-visit bias (LB; LB up: the recommended strengths); "
+        "tiers are shares of the queries by their place's photos.",
+    ),
+    "tiers": (draw_tiers, f"R@1 overall and by tier; {_WHISKERS}"),
+    "steps": (
+        draw_steps,
+        f"R@1 in head and tail; {_WHISKERS} Systems that cut the map otherwise have tiers of their "
+        "own.",
+    ),
+    "lines": (
+        draw_lines,
+        "R@1 along each setting, the others at the paper's values; bars are one standard deviation "
+        "over seeds.",
+    ),
+    "areas": (
+        draw_areas,
+        "R@1 by the extent of the query's place; a grid's squares are all alike, and have no bins.",
+    ),
+    "precision-recall": (
+        lambda found: precision_recall(found.outcomes[-1].joint),
+        "Precision against recall as the threshold falls, last system.",
+    ),
+    "risk": (
+        lambda found: risk_coverage(found.outcomes[-1].joint),
+        "Share of wrong answers against share of queries answered, last system.",
+    ),
+    "reliability": (
+        lambda found: reliability_bars(found.outcomes[-1].joint),
+        "How often right against how sure, last system; the diagonal is perfect.",
+    ),
+    "stages": (draw_stages, "Where the time of one query goes."),
+}  # fmt: skip
 
 
-def write_figures(found: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Write every figure of the study as SVG, PNG and CSV; returns names with captions."""
-    written = []
-    for name in found.study.figures:
-        save_figure(FIGURES[name](found), folder / f"{found.study.name}-{name}")
-        written.append((f"{found.study.name}-{name}", caption(found, name)))
-    return written
-
-
-def caption(found: Findings, name: str) -> str:
-    """What a figure shows, and how many queries it rests on."""
+def draw(found: Findings, name: str, path: Path) -> tuple[Figure, str]:
+    """A figure, written as SVG, PNG and CSV, and what it shows on how many queries."""
+    make, caption = FIGURES[name]
+    figure = make(found)
+    save_figure(figure, path)
     asked = f" {found.outcomes[0].joint.overall.queries} queries."
-    return CAPTIONS[name] + ("" if name in ("map", "distribution") else asked)
+    return figure, caption + ("" if name in ("map", "distribution") else asked)

@@ -59,30 +59,30 @@ def pipelines() -> Study:
 
 def losses() -> Study:
     """Table 6: the same mixed pipeline, trained with each loss."""
-    kept: dict[str, Any] = {"scale": find_recipe(PAPER).loss.settings["scale"]}
-    loss_of: dict[str, dict[str, Any] | None] = {
-        "cross-entropy": {"name": "cross-entropy", **kept},
-        "logit adjustment": {"name": "logit-adjustment", **kept},
-        "focal": {"name": "focal", **kept},
-        "low-visit bias": None,
-    }
-    literal = [
-        System(name, PAPER, loss=loss, paper=paper.LOSSES[name]) for name, loss in loss_of.items()
-    ]
+    others = [_plain("cross-entropy"), _plain("logit-adjustment"), _plain("focal"), None]
     return Study(
         "losses",
         "Which loss finds the tail, everything else equal?",
-        (*literal, System("recommended", OURS)),
+        (
+            *(
+                System(name, PAPER, loss=loss, paper=theirs)
+                for (name, theirs), loss in zip(paper.LOSSES.items(), others, strict=True)
+            ),
+            System("recommended", OURS),
+        ),
         figures=("ranks",),
         note="Table 6. The paper's rows are DINOv2 on SF-XL; ours rank by CFD as its rows do.",
     )
 
 
+def _plain(name: str, **settings: float) -> dict[str, Any]:
+    """Another loss at the scale of the paper's."""
+    return {"name": name, "scale": find_recipe(PAPER).loss.settings["scale"], **settings}
+
+
 def modules() -> Study:
     """Table 5: what each part adds."""
-    scale = find_recipe(PAPER).loss.settings["scale"]
-    table = paper.MODULES
-    cross = {"name": "cross-entropy", "scale": scale}
+    table, cross = paper.MODULES, _plain("cross-entropy")
     return Study(
         "modules",
         "What does each part of the paper add?",
@@ -118,7 +118,7 @@ def plug_in() -> Study:
         tuple(systems),
         figures=("hosts",),
         note="Tables 2 to 4, each host against itself: LB at the paper's strengths, “LB up” at the "
-        "recommended ones. LR@1 is the classifier alone, D&C's own row in Table 2. The hosts are "
+        "recommended ones. LR@N is the classifier alone: what the paper has for D&C. The hosts are "
         "small here; the paper's use larger networks and SF-XL or GSV-Cities.",
     )
 
@@ -126,14 +126,13 @@ def plug_in() -> Study:
 def sensitivity() -> Study:
     """Supplement: β, κ and α, one at a time."""
     base = find_recipe(PAPER).loss.settings
-    systems = [System("paper", PAPER)]
+    systems = [System("DAPR-M", PAPER)]
     for name, values in (("beta", BETAS), ("kappa", KAPPAS)):
         systems += [
-            System(f"{name} {value:g}", PAPER, (f"loss.{name}={value}",), at=(name, value))
+            System(f"{name} {value:g}", PAPER, at=(name, value),
+                   changes=() if value == base[name] else (f"loss.{name}={value}",))
             for value in values
-            if value != base[name]
-        ]
-        systems.append(System(f"{name} {base[name]:g}", PAPER, at=(name, base[name])))
+        ]  # fmt: skip
     systems += [
         System(f"alpha {a:g}", PAPER, search={"rerank": "cfd", "alpha": a}, at=("alpha", a))
         for a in ALPHAS
@@ -149,8 +148,7 @@ def sensitivity() -> Study:
 
 def partition() -> Study:
     """Grid against kd-tree: evening the counts moves the imbalance into the areas."""
-    scale = find_recipe(PAPER).loss.settings["scale"]
-    cross = {"name": "cross-entropy", "scale": scale}
+    cross = _plain("cross-entropy")
     tree = ("places.rule=kd-tree", "places.max_photos=20")
     return Study(
         "partition",
@@ -170,17 +168,15 @@ def partition() -> Study:
 
 def margin() -> Study:
     """Supplement: the cosine margin without the prior, L2 ranking."""
-    settings = find_recipe(PAPER).loss.settings
-    plain = {"name": "cosface", "scale": settings["scale"]}
+    alone = _plain("cosface", margin=find_recipe(PAPER).loss.settings["margin"])
     rank = {"rerank": "l2"}
     return Study(
         "margin",
         "What does the prior add to a cosine margin, and the margin to the prior?",
         (
-            System("margin alone", PAPER, loss={**plain, "margin": settings["margin"]},
-                   search=rank),
+            System("margin alone", PAPER, loss=alone, search=rank),
             System("margin + prior (LB)", PAPER, search=rank),
-            System("neither", PAPER, loss={**plain, "margin": 0.0}, search=rank),
+            System("neither", PAPER, loss=_plain("cross-entropy"), search=rank),
             System("prior alone", PAPER, ("loss.margin=0.0",), search=rank),
         ),
         note="Supplement, Figure B3, drawn without numbers in the text.",
@@ -219,11 +215,11 @@ def confidence() -> Study:
         "confidence",
         "Which number says best whether an answer is right?",
         (
-            System("paper, L2 ranking", PAPER, search={"rerank": "l2"}),
-            System("paper, CFD ranking", PAPER, search={"rerank": "cfd"}),
+            System("DAPR-M, L2 ranking", PAPER, search={"rerank": "l2"}),
+            System("DAPR-M, CFD ranking", PAPER, search={"rerank": "cfd"}),
             System("recommended", OURS),
         ),
-        tables=("recall", "confidence"),
+        tables=("recall", "uncertainty", "confidence"),
         figures=("precision-recall", "risk", "reliability"),
         note="The paper's AUC-PR is DINOv2's on whole data sets.",
     )
@@ -252,6 +248,7 @@ def cost() -> Study:
 
 _HOSTS = {
     "CosPlace": "cosplace-small",
+    "D&C": "dc-small",
     "D&C mixed": "dc-small",
     "SALAD": "salad-small",
     "BoQ": "boq-small",

@@ -3,7 +3,7 @@
     out/data/       drawn towns
     out/cache/      the frozen trunk's output, shared by all runs
     out/runs/       one folder a training: model, index
-    out/answers/    one folder a system and seed: scores.json, predictions.parquet
+    out/answers/    one folder a way to ask a training: scores.json, predictions.parquet
     out/NAME-DATA/  tables.md and figures/ of one study (`write`); several studies share the rest
 
 Folders are named by a digest of everything that made them, so a changed setting is another folder
@@ -14,8 +14,9 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, find_recipe
 
-SPENT = "seconds.txt"
+SPENT, TRAINED = "seconds.txt", "trained.txt"
 ENGINE = ("shortlist", "exact", "neighbours", "confidence", "min_precision", "verify", "features")
 
 
@@ -65,11 +66,16 @@ class Findings:
         outcomes = (replace(self.of(one.name), system=one) for one in study.systems)
         return replace(self, study=study, outcomes=tuple(outcomes))
 
-    def minutes(self) -> float:
-        """Minutes of one core that its trainings and answers took, shared ones once."""
-        folders = {folder for one in self.outcomes for folder in (*one.runs, *one.answers)}
-        files = [folder / SPENT for folder in folders]
-        return sum(float(file.read_text()) for file in files if file.exists()) / 60
+    @property
+    def folders(self) -> set[Path]:
+        """Of its trainings and of its answers; studies share some."""
+        return {folder for one in self.outcomes for folder in (*one.runs, *one.answers)}
+
+
+def minutes(folders: Iterable[Path]) -> float:
+    """Minutes of one core that trainings and answers took, trunk passes included."""
+    files = [folder / SPENT for folder in folders]
+    return sum(float(file.read_text()) for file in files if file.exists()) / 60
 
 
 def run_study(
@@ -84,101 +90,104 @@ def run_study(
     one_map = len({split.map for split in splits}) == 1
     outcomes = []
     for system in study.systems:
-        tell = _prefixed(announce, system.name)
-        parts, runs, answers = [], [], []
-        for split in splits:
-            recipe = system.build_recipe(settings, split.seed)
-            _share_cache(recipe, splits, out, tell)
-            run = _train(recipe, split, out, tell)
-            runs.append(run)
-            answers.append(_answers(system, run, split, out, study.timed))
-            parts.append(_ask(system, run, split, answers[-1], out, study.timed, tell))
+        work = _Work(out, tuple(splits), tuple(settings), _prefixed(announce, system.name))
+        runs = [work.train(system.build_recipe(settings, split.seed), split) for split in splits]
+        asked = [work.ask(system, run, split, study.timed)
+                 for run, split in zip(runs, splits, strict=True)]  # fmt: skip
+        parts = [replace(Run(run).scores(answers), name=system.name)
+                 for run, answers in zip(runs, asked, strict=True)]  # fmt: skip
         joint = parts[0] if len(parts) == 1 else join_scores(parts, one_map=one_map)
-        outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint, tuple(answers)))
+        outcomes.append(Outcome(system, tuple(parts), tuple(runs), joint, tuple(asked)))
     return Findings(study, tuple(splits), tuple(outcomes))
 
 
-def _share_cache(
-    recipe: Recipe, splits: Sequence[Split], out: Path, announce: Announce | None
-) -> None:
-    """Run the frozen trunk once over all photos: every split is a part of them."""
-    parts = [part for one in splits for part in (one.train, one.database, one.queries)]
-    paths = sorted({path for part in parts for path in part.paths})
-    mark = out / "cache" / f"{_digest(recipe.network.as_dict(), paths)}.done"
-    if recipe.training.cached and not mark.exists():
-        show = announce("frozen trunk") if announce else None
-        network = build_network(recipe.network)
-        cache_trunk(network, paths, ViewSettings(), out / "cache", show)
-        mark.touch()
+@dataclass(frozen=True)
+class _Work:
+    """The folder that studies share, and what all systems of one have in common."""
 
+    out: Path
+    splits: tuple[Split, ...]
+    settings: tuple[str, ...]
+    announce: Announce | None
 
-def _train(recipe: Recipe, split: Split, out: Path, announce: Announce | None) -> Path:
-    """Train once, whatever is asked of it afterwards."""
-    run = out / "runs" / f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.trained_on)}"
-    if not (run / "trained.txt").exists():
-        began = time.process_time()
-        Run(run).train(split.train, recipe=recipe, cache_folder=out / "cache", announce=announce)
-        _note_time(run, began)
-        (run / "trained.txt").write_text(split.trained_on)
-    return run
+    @property
+    def cache(self) -> Path:
+        return self.out / "cache"
 
+    def train(self, recipe: Recipe, split: Split) -> Path:
+        """Train once, whatever is asked of it afterwards."""
+        name = f"{_slug(recipe.name)}-{_digest(recipe.as_dict(), split.trained_on)}"
+        run = self.out / "runs" / name
+        if not (run / TRAINED).exists():
+            with _timed(run):
+                self._share_trunk(recipe)
+                Run(run).train(
+                    split.train, recipe=recipe, cache_folder=self.cache, announce=self.announce
+                )
+            (run / TRAINED).write_text(split.trained_on)
+        return run
 
-def _note_time(folder: Path, began: float) -> None:
-    """Seconds of one core: what a study costs however busy the machine was."""
-    (folder / SPENT).write_text(f"{time.process_time() - began:.1f}")
+    def ask(self, system: System, run: Path, split: Split, timed: int) -> Path:
+        """Ask once, whatever systems are called that are asked alike; the folder of the answers.
 
+        What was answered without times is asked again where times are wanted.
+        """
+        usual, truth = asdict(Run(run).recipe.search), split.truth
+        asked = {key: value for key, value in system.search.items() if usual.get(key) != value}
+        folder = self.out / "answers" / f"{run.name}-{_digest(asked, split.digest, VERSION)}"
+        if (folder / ("timed.txt" if timed else "scores.json")).exists():
+            return folder
+        with _timed(folder):
+            self._index(run, split)
+            engine = Run(run).search(
+                radius=truth.radius, heading=truth.heading, **engine_settings(system.search)
+            )
+            found = evaluate(
+                engine,
+                split.queries,
+                radius=truth.radius,
+                heading=truth.heading,
+                frames=truth.frames,
+                name=system.name,
+                timed=timed,
+                cache_folder=self.cache,
+                progress=self.announce("asking") if self.announce else None,
+            )
+            write_scores(found, folder)
+        if timed:
+            (folder / "timed.txt").write_text(f"{timed}")
+        return folder
 
-def _index(run: Path, split: Split, out: Path, announce: Announce | None) -> None:
-    """Lay out the split's database, unless it is the one the run has.
+    def _share_trunk(self, recipe: Recipe) -> None:
+        """Run the frozen trunk once over all photos: every split is a part of them."""
+        parts = [part for one in self.splits for part in (one.train, one.database, one.queries)]
+        if recipe.training.cached:
+            show = self.announce("frozen trunk") if self.announce else None
+            paths = sorted({path for part in parts for path in part.paths})
+            cache_trunk(build_network(recipe.network), paths, ViewSettings(), self.cache, show)
 
-    Where a second network ranks, it is trained by its own recipe first.
-    """
-    mark = run / "indexed.txt"
-    if not mark.exists() or mark.read_text() != split.searched_in:
+    def _index(self, run: Path, split: Split) -> None:
+        """Lay out the split's database, unless it is the one the run has.
+
+        Where a second network ranks, it is trained by its own recipe first.
+        """
+        mark = run / "indexed.txt"
+        if mark.exists() and mark.read_text() == split.searched_in:
+            return
         mark.unlink(missing_ok=True)
         if ranker := Run(run).recipe.search.describer:
-            recipe = find_recipe(ranker).changed([f"seed={split.seed}"])
-            Run(run).files.choose_describer(str(_train(recipe, split, out, announce)))
-        Run(run).index(split.database, cache_folder=out / "cache", announce=announce)
+            second = find_recipe(ranker).changed([*self.settings, f"seed={split.seed}"])
+            Run(run).files.choose_describer(str(self.train(second, split)))
+        Run(run).index(split.database, cache_folder=self.cache, announce=self.announce)
         mark.write_text(split.searched_in)
 
 
-def _answers(system: System, run: Path, split: Split, out: Path, timed: int) -> Path:
-    key = _digest(run.name, dict(system.search), split.digest, VERSION, timed)
-    return out / "answers" / f"{_slug(system.name)}-{split.seed}-{key}"
-
-
-def _ask(
-    system: System,
-    run: Path,
-    split: Split,
-    folder: Path,
-    out: Path,
-    timed: int,
-    announce: Announce | None,
-) -> Scores:
-    if (folder / "scores.json").exists():
-        return replace(Run(run).scores(folder), name=system.name)
+@contextmanager
+def _timed(folder: Path) -> Iterator[None]:
+    """Note the seconds of one core: what a study costs however busy the machine was."""
     began = time.process_time()
-    _index(run, split, out, announce)
-    found = evaluate(
-        Run(run).search(
-            radius=split.truth.radius,
-            heading=split.truth.heading,
-            **engine_settings(system.search),
-        ),
-        split.queries,
-        radius=split.truth.radius,
-        heading=split.truth.heading,
-        frames=split.truth.frames,
-        name=system.name,
-        timed=timed,
-        cache_folder=out / "cache",
-        progress=announce("asking") if announce else None,
-    )
-    write_scores(found, folder)
-    _note_time(folder, began)
-    return found
+    yield
+    (folder / SPENT).write_text(f"{time.process_time() - began:.1f}")
 
 
 def engine_settings(search: Any) -> dict[str, Any]:

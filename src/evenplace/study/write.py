@@ -1,28 +1,55 @@
-"""Findings → a folder: tables.md, figures, and what was run."""
+"""Findings → a folder: tables.md, figures, and what was run, on one test or on many."""
 
 import datetime
 import platform
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
-from evenplace.study.figures import write_figures
+from evenplace.places.tiers import TIERS
+from evenplace.report.figures import save_figure
+from evenplace.study.confidence_tables import abstention_table, confidence_table, uncertainty_table
+from evenplace.study.cost_tables import cost_table, pipeline_table
+from evenplace.study.elsewhere import elsewhere_table
+from evenplace.study.figures import draw, draw_multiples
 from evenplace.study.runs import Findings
-from evenplace.study.tables import TABLES
+from evenplace.study.tables import (
+    RANKS,
+    area_table,
+    beside_table,
+    gain_table,
+    paper_columns,
+    query_tier,
+    recall_columns,
+    recall_table,
+    system_table,
+    tail_table,
+    tier_table,
+)
 
-TITLES = {
-    "recall": "Recall",
-    "beside": "Recall",
-    "tiers": "By tier",
-    "gains": "Differences",
-    "gains-5": "Differences among the first five",
-    "areas": "By the extent of the place",
-    "confidence": "Confidence",
-    "cost": "Cost",
-    "pipelines": "Pipelines",
-    "abstention": "Answer or abstain",
-    "elsewhere": "Photos of other cities",
+TABLES: dict[str, tuple[str, Callable[[Findings], str]]] = {
+    "recall": ("Recall", recall_table),
+    "beside": ("Recall", beside_table),
+    "tiers": ("By tier", tier_table),
+    "tails": ("In the tail", tail_table),
+    "gains": ("Differences", gain_table),
+    "gains-5": ("Differences among the first five", partial(gain_table, rank=5)),
+    "areas": ("By the extent of the place", area_table),
+    "uncertainty": ("Uncertainty", lambda found: uncertainty_table({found.splits[0].name: found})),
+    "confidence": ("Confidence", confidence_table),
+    "cost": ("Cost", cost_table),
+    "pipelines": ("Pipelines", lambda found: pipeline_table({"": found})),
+    "abstention": ("Answer or abstain", abstention_table),
+    "elsewhere": ("Photos of other cities", elsewhere_table),
 }
+
+
+def table_text(found: Findings, name: str) -> str:
+    """A table under its title, as Markdown."""
+    title, write = TABLES[name]
+    return f"## {title}\n\n{write(found)}"
 
 
 def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
@@ -32,9 +59,15 @@ def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
     if found.study.note:
         parts.append(found.study.note)
     for name in found.study.tables:
-        parts.append(f"## {TITLES[name]}\n\n{TABLES[name](found)}")
-    for name, caption in write_figures(found, out / "figures"):
-        parts.append(f"![{caption}](figures/{name}.svg)\n\n{caption}")
+        parts.append(table_text(found, name))
+    for name in found.study.figures:
+        file = f"{found.study.name}-{name}"
+        _, caption = draw(found, name, out / "figures" / file)
+        parts.append(f"![{caption}](figures/{file}.svg)\n\n{caption}")
+    return _write(parts, out)
+
+
+def _write(parts: Sequence[str], out: Path) -> Path:
     with whole_file(out / "tables.md", RunError) as draft:
         draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return out / "tables.md"
@@ -48,4 +81,46 @@ def about(found: Findings) -> str:
         f"Data: {first.name}, seeds {', '.join(str(split.seed) for split in found.splits)}, "
         f"{len(first.train)} photos to train on, {len(first.database)} to search in, "
         f"{len(first.queries)} queries (first seed)."
+    )
+
+
+def write_transfer(found: Mapping[str, Findings], out: Path, command: str = "") -> Path:
+    """Write out/tables.md and its figure; each test has a folder of its own beside it."""
+    save_figure(draw_multiples(found), out / "figures" / "tests")
+    drawn = "![R@1 of every method and test](figures/tests.svg)"
+    title = f"# One training, {len(found)} tests"
+    return _write([title, f"`{command}`", transfer_tables(found), drawn], out)
+
+
+def transfer_tables(found: Mapping[str, Findings]) -> str:
+    """R@1, 5, 10 of every test, R@1 by tier, R@1, 5, 10 in the tail; then what the study adds."""
+    first = next(iter(found.values()))
+    parts = [
+        _about_tests(found),
+        system_table(found, recall_columns(), paper_columns(first, tail=False)),
+        "R@N by tier: queries ranked by how often their place was photographed, 30 % head, "
+        "40 % middle, 30 % tail, as the paper's MSLS and Pitts30k tables. The paper's numbers are "
+        "R@1 / R@5 / R@10.",
+        system_table(found, [query_tier(tier, 1) for tier in TIERS]),
+        system_table(
+            found, [query_tier("tail", n) for n in RANKS], paper_columns(first, tail=True)
+        ),
+    ]
+    more = {"pipelines": pipeline_table, "confidence": uncertainty_table}
+    return "\n\n".join([*parts, *(more[one](found) for one in first.study.tables if one in more)])
+
+
+def _about_tests(found: Mapping[str, Findings]) -> str:
+    """What was trained on, and the size of every test."""
+    first = next(iter(found.values())).splits[0]
+    told = [
+        f"{name}: {len(one.splits[0].database):,} photos, {len(one.splits[0].queries):,} queries, "
+        f"right within {one.splits[0].truth}"
+        for name, one in found.items()
+    ]
+    cities = ", ".join(first.train.cities)
+    seeds = ", ".join(str(split.seed) for split in next(iter(found.values())).splits)
+    return (
+        f"Trained on {len(first.train):,} photos of {cities}, seeds {seeds}; the same network asks "
+        f"every test. {'; '.join(told)}."
     )

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Bools, Floats, Ints
 from evenplace.describe.decoding import load_chunks
 from evenplace.describe.devices import carry, lower_precision
 from evenplace.networks.backbone import Features
@@ -23,10 +24,9 @@ from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 from evenplace.training.batches import Step
 from evenplace.training.cache import TrunkCache
-from evenplace.training.distributed import Ranks, gather_mask
+from evenplace.training.distributed import Ranks
 
 REGIONS = 9
-Ints = NDArray[np.int64]
 _CHUNK = 64
 
 
@@ -80,7 +80,7 @@ class PhotoSource:
         return tuple(Skipped(path, reason) for path, reason in sorted(self.bad.items()))
 
     @property
-    def readable(self) -> NDArray[np.bool_]:
+    def readable(self) -> Bools:
         """Which photos were not known to be unreadable when the epoch began: (N,)."""
         return np.array([path not in self.known for path in self.paths], bool)
 
@@ -113,7 +113,8 @@ class PhotoSource:
                 pixels = augmented(pixels, self._dice([*seed, number]), self.how)
             with lower_precision(self.network.device, self.precision):
                 maps = self.network.backbone.trunk(pixels)
-            yield step.only(gather_mask(kept, self.ranks)), maps
+            everyone = self.ranks.gather_array(kept.astype(np.uint8))
+            yield step.only(everyone.astype(bool)), maps
 
     def _cached(self, rows: Ints, views: Ints) -> Tensor:
         """Maps of the cache, or, where only the projection trains, what is pooled of them."""
@@ -137,7 +138,7 @@ class PhotoSource:
                 found[rows[at]] = self.network.pooled(maps).half().cpu().numpy()
         return found
 
-    def look(self, rows: Ints, *, regions: bool = False) -> NDArray[np.float32]:
+    def look(self, rows: Ints, *, regions: bool = False) -> Floats:
         """Describe photos as they are, with the network as it is now.  -> (n, D) or (n, R, D).
 
         Ranks share the work, and all get the whole.  A photo that cannot be read is all zero.

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
+from evenplace.arrays import Bools, Floats, Ints, renumber
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,11 @@ class Step:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def only(self, kept: NDArray[np.bool_]) -> "Step":
+    def only(self, kept: Bools) -> "Step":
         """This batch without the photos that turned out unreadable.  kept: (B,)."""
         if kept.all():
             return self
-        new = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+        new = renumber(kept)
         step = replace(
             self,
             rows=self.rows[kept],

@@ -19,19 +19,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Bools, Ints
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Described, Progress
 from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.fingerprint import digest_weights
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import stamp_file, whole_file
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import only_writer, stamp_file, whole_file
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 
 _BATCH = 8
 _CHUNK = 64
+_USUAL = Augmentation()
 _KEEP = 1024  # photos between two notes of how far a view has come
 
 
@@ -40,20 +41,12 @@ class ViewSettings:
     """Which views of each photo are kept.  View 0 is the photo as it is."""
 
     count: int = 1
-    augment: bool = True
-    flip: bool = False
     seed: int = 0
-    how: Augmentation | None = None  # by default the usual crop and colours
-
-    @property
-    def augmentation(self) -> Augmentation:
-        return self.how or Augmentation(flip=self.flip)
+    how: Augmentation | None = _USUAL  # None: all of them are the photo as it is
 
     def name(self, view: int) -> str:
         """Tell one view's file from another's; the plain photo is the same under all settings."""
-        if not view or not self.augment:
-            return "plain"
-        return f"{self.augmentation.name()}-{self.seed}-{view}"
+        return f"{self.how.name()}-{self.seed}-{view}" if view and self.how else "plain"
 
 
 @dataclass(frozen=True)
@@ -61,17 +54,17 @@ class TrunkCache:
     """Maps of every view of every readable photo, memory-mapped."""
 
     maps: tuple[NDArray[np.float16], ...]  # V of (N, D, h, w)
-    readable: NDArray[np.bool_]  # (N,)
+    readable: Bools  # (N,)
     skipped: tuple[Skipped, ...]
-    plain_rows: NDArray[np.int64]  # (N,) where each photo is in maps[0], which may hold more
+    plain_rows: Ints  # (N,) where each photo is in maps[0], which may hold more
 
-    def batch(self, rows: NDArray[np.int64], views: NDArray[np.int64]) -> Tensor:
+    def batch(self, rows: Ints, views: Ints) -> Tensor:
         """The maps of photo `rows[i]` seen through view `views[i]`.  -> (B, D, h, w)."""
         at = np.where(views == 0, self.plain_rows[rows], rows)
         chosen = np.stack([self.maps[view][row] for row, view in zip(at, views, strict=True)])
         return torch.from_numpy(chosen).float().contiguous(memory_format=torch.channels_last)
 
-    def plain(self, rows: NDArray[np.int64]) -> Tensor:
+    def plain(self, rows: Ints) -> Tensor:
         """The maps of photos as they are, without any crop."""
         return self.batch(rows, np.zeros(len(rows), dtype=np.int64))
 
@@ -89,7 +82,8 @@ def cache_trunk(
     """
     folder.mkdir(parents=True, exist_ok=True)
     trunk, stamps = _digest_trunk(network), [stamp_file(path) for path in paths]
-    key = f"{trunk}-{_digest(stamps)}"
+    listed = "\n".join(stamps)
+    key = f"{trunk}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
     files = [folder / f"{key}-{views.name(view)}.npy" for view in range(views.count)]
     rows = np.arange(len(paths))
     if not files[0].exists() and (larger := _find_larger(folder, trunk, stamps)):
@@ -97,12 +91,11 @@ def cache_trunk(
     skipped: dict[str, str] = {}
     for view, file in enumerate(files):
         if not file.exists():
-            tell = _counted(progress, view * len(paths), views.count * len(paths))
             with only_writer(folder / ".lock", RunError, wait=True):
                 if not file.exists():  # another run that shares the folder may have made it
-                    _run_view(network, paths, views, view, file, tell)
+                    _run_view(network, paths, views, view, file, progress)
             if view == 0:
-                file.with_suffix(".photos").write_text("\n".join(stamps))
+                file.with_suffix(".photos").write_text(listed)
         skipped |= json.loads(file.with_suffix(".json").read_text())
     maps = tuple(np.load(file, mmap_mode="r") for file in files)
     left_out = tuple(Skipped(path, skipped[path]) for path in paths if path in skipped)
@@ -130,9 +123,7 @@ def holds_trunk(network: PlaceNetwork, paths: Sequence[str], folder: Path) -> bo
     return bool(_find_larger(folder, _digest_trunk(network), [stamp_file(path) for path in paths]))
 
 
-def _find_larger(
-    folder: Path, trunk: str, stamps: list[str]
-) -> tuple[Path, NDArray[np.int64]] | None:
+def _find_larger(folder: Path, trunk: str, stamps: list[str]) -> tuple[Path, Ints] | None:
     """A plain view of more photos that has these, and where in it each of them is."""
     for listed in sorted(folder.glob(f"{trunk}-*-plain.photos")):
         place = {stamp: row for row, stamp in enumerate(listed.read_text().split("\n"))}
@@ -148,7 +139,7 @@ def _run_view(
     views: ViewSettings,
     view: int,
     file: Path,
-    progress: Progress,
+    progress: Progress | None,
 ) -> None:
     """Write one view to a partial file, which goes on where it was, and rename it when whole."""
     work = _PartialView(file, len(paths), views.seed * 1009 + view)
@@ -157,11 +148,12 @@ def _run_view(
         work.skipped |= {item.path: item.reason for item in batch.skipped}
         if batch.rows:
             pixels = carry(torch.from_numpy(batch.pixels), network.anchor)
-            if view and views.augment:
-                pixels = augmented(pixels, work.generator, views.augmentation)
+            if view and views.how:
+                pixels = augmented(pixels, work.generator, views.how)
             work.put(batch.rows, network.backbone.trunk(pixels).half().cpu().numpy())
         work.advance(len(batch.rows) + len(batch.skipped))
-        progress(work.done, len(paths))
+        if progress:
+            progress(view * len(paths) + work.done, views.count * len(paths))
     work.finish()
 
 
@@ -202,28 +194,15 @@ class _PartialView:
 
     def finish(self) -> None:
         if not isinstance(self.maps, np.memmap):
-            raise PhotoError(
-                f"none of the {self.photos} photos could be decoded: {_first(self.skipped)}"
-            )
+            why = next(iter(self.skipped.values()), "there are no photos")
+            raise PhotoError(f"none of the {self.photos} photos could be decoded: {why}")
         self.maps.flush()
         self.file.with_suffix(".json").write_text(json.dumps(self.skipped))
         self.partial.replace(self.file)
         self.note.unlink(missing_ok=True)
 
 
-def _first(skipped: dict[str, str]) -> str:
-    return next(iter(skipped.values()), "there are no photos")
-
-
-def _counted(progress: Progress | None, before: int, total: int) -> Progress:
-    return lambda done, _: progress(before + done, total) if progress else None
-
-
 def _digest_trunk(network: PlaceNetwork) -> str:
     frozen = [stage.state_dict() for stage in network.backbone.stages[: network.backbone.cut]]
     weights = ((n, t.cpu().contiguous().numpy()) for stage in frozen for n, t in stage.items())
     return digest_weights(weights, f"{network.image_size}|{network.backbone.spec}")
-
-
-def _digest(stamps: list[str]) -> str:
-    return hashlib.sha256("\n".join(stamps).encode()).hexdigest()[:16]

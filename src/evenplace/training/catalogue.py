@@ -12,8 +12,7 @@ import torch
 
 from evenplace.losses import loss_takes
 from evenplace.networks.methods import METHODS
-from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
+from evenplace.networks.network import build_network
 from evenplace.photos.pictures import Size
 from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.specs import PlacesSpec, TrainingSpec
@@ -54,8 +53,10 @@ def card(name: str) -> Card:
     method, recipe = METHODS.find(name), read_recipe(name)
     facts, spec = method.facts, recipe.network
     other = METHODS[method.describer].network if method.describer else None
-    built = [_built(one) for one in (spec, other) if one]
-    size = _told(built[0].image_size)
+    with torch.device("meta"):
+        built = [build_network(one, weights=None) for one in (spec, other) if one]
+    height, width = built[0].image_size
+    size: Size = height if height == width else (height, width)
     return Card(
         name=name,
         kind=kind(recipe),
@@ -122,12 +123,3 @@ def _schedule(spec: TrainingSpec) -> str:
     told = ("epochs", "steps", "batch", "lr", "lr_classifier", "schedule", "sampler")
     named = {field.name: getattr(spec, field.name) for field in fields(spec) if field.name in told}
     return part(spec.optimiser, {key: named[key] for key in told if named[key]})
-
-
-def _built(spec: NetworkSpec) -> PlaceNetwork:
-    with torch.device("meta"):
-        return build_network(spec, weights=None)
-
-
-def _told(size: tuple[int, int]) -> Size:
-    return size[0] if size[0] == size[1] else size

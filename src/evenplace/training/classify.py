@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
@@ -20,8 +21,6 @@ from evenplace.training.batches import Step, epoch_rows, plain_step, split_batch
 from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
-
-Ints = NDArray[np.int64]
 
 
 class SoftmaxHeads:
@@ -123,13 +122,8 @@ class SoftmaxObjective(Objective):
         local = numbering(self.members[head], len(places))
         rows = self.scene.rows
         rows = rows[local[places.labels[rows]] >= 0]
-        dice = self.scene.dice(epoch)
-        size = spec.steps * spec.batch or None
-        chosen = rows[epoch_rows(places.labels[rows], spec.sampler, dice, size)]
-        return [
-            plain_step(part, local[places.labels[part]], self.scene.views(len(part), dice), head)
-            for part in split_batches(chosen, spec.batch)
-        ]
+        own = local[places.labels[rows]]
+        return _deal(self.scene, rows, own, self.scene.dice(epoch), spec.batch, head)
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         heads = np.unique(step.heads)
@@ -218,12 +212,7 @@ class FocalObjective(SoftmaxObjective):
         rows = rows[labels[rows] >= 0]
         own = local[labels[rows] + self.starts[view]]
         rows, own = rows[own >= 0], own[own >= 0]
-        half = max(1, spec.batch // 2)
-        chosen = epoch_rows(own, spec.sampler, dice, spec.steps * half or None)
-        return [
-            plain_step(rows[part], own[part], self.scene.views(len(part), dice), head)
-            for part in split_batches(chosen, half)
-        ]
+        return _deal(self.scene, rows, own, dice, max(1, spec.batch // 2), head)
 
     def shards(self) -> Mapping[str, nn.Parameter]:
         return {f"shard.{number}": one for number, one in enumerate(self.heads.prototypes)}
@@ -278,13 +267,9 @@ class LevelObjective(SoftmaxObjective):
         return [np.bincount(row, counts).astype(np.int64) for row in self.parents]
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        spec, labels = self.scene.recipe.training, self.scene.places.labels
-        rows, dice = self.scene.rows, self.scene.dice(epoch)
-        chosen = rows[epoch_rows(labels[rows], spec.sampler, dice, spec.steps * spec.batch or None)]
-        return [
-            plain_step(part, labels[part], self.scene.views(len(part), dice))
-            for part in split_batches(chosen, spec.batch)
-        ]
+        rows, batch = self.scene.rows, self.scene.recipe.training.batch
+        labels = self.scene.places.labels[rows]
+        return _deal(self.scene, rows, labels, self.scene.dice(epoch), batch)
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         own = self.levels.parents[:, labels]
@@ -326,6 +311,18 @@ def numbering(members: Ints, places: int) -> Ints:
     local = np.full(places, -1, np.int64)
     local[members] = np.arange(len(members))
     return local
+
+
+def _deal(
+    scene: Scene, rows: Ints, own: Ints, dice: np.random.Generator, batch: int, head: int = 0
+) -> list[Step]:
+    """Batches of an epoch for one softmax.  rows, own: (n,) the photos and their classes in it."""
+    spec = scene.recipe.training
+    chosen = epoch_rows(own, spec.sampler, dice, spec.steps * batch or None)
+    return [
+        plain_step(rows[part], own[part], scene.views(len(part), dice), head)
+        for part in split_batches(chosen, batch)
+    ]
 
 
 def _join(steps: list[Step]) -> Step:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
@@ -21,8 +21,6 @@ from evenplace.training.classify import attach_groups, photos_of_places
 from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import set_place_means
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 _TRIES = 20
 _SHARPNESS = 4  # at 1 and hundreds of places, those alike would hardly ever be drawn
 
@@ -118,7 +116,7 @@ class CliqueObjective(PairObjective):
         names = np.repeat(self.labels[[clique[0] for clique in cliques]], list(map(len, cliques)))
         return plain_step(photos, names, self.scene.views(len(photos), dice))
 
-    def _centres(self, epoch: int, rows: Ints) -> NDArray[np.float32]:
+    def _centres(self, epoch: int, rows: Ints) -> Floats:
         """What places look like as the epoch begins; kept until it is over.
 
         A run taken up within the epoch must not choose with later weights.
@@ -151,7 +149,7 @@ def place_centres(descriptors: Floats, labels: Ints) -> Floats:
 
 def clique_batch(
     centres: Floats,
-    positions: NDArray[np.float64],
+    positions: Doubles,
     labels: Ints,
     dice: np.random.Generator,
     *,
@@ -196,7 +194,7 @@ def similar_places(centres: Floats, seed: int, alike: int, dice: np.random.Gener
 
 
 def cut_cliques(
-    positions: NDArray[np.float64], dice: np.random.Generator, bunch: int, reach: float
+    positions: Doubles, dice: np.random.Generator, bunch: int, reach: float
 ) -> list[Ints]:
     """Grow cliques photo by photo; those near a finished one are left out.  Rows of K each.
 

@@ -10,14 +10,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Array
 from evenplace.errors import RunError
 from evenplace.losses.sampled import GatherRows, gather_rows, share_of
 
@@ -79,7 +77,7 @@ class Ranks:
         )
         return gathered
 
-    def gather_array(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def gather_array(self, rows: Array) -> Array:
         """The same for numbers that nobody differentiates."""
         if self.group is None:
             return rows
@@ -154,9 +152,3 @@ def _await_sign(group: "dist.ProcessGroup") -> int:
 def _home(group: "dist.ProcessGroup") -> str:
     """Where tensors have to be for a group to send them."""
     return "cuda" if dist.get_backend(group) == "nccl" else "cpu"
-
-
-def gather_mask(kept: NDArray[np.bool_], ranks: Ranks) -> NDArray[np.bool_]:
-    """Which photos of the whole batch could be read, from what each rank found of its part."""
-    whole: NDArray[np.bool_] = ranks.gather_array(kept.astype(np.uint8)).astype(bool)
-    return whole

@@ -14,15 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.describe.describer import Progress
 from evenplace.describe.devices import choose_device, choose_precision, weight_type
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import sweep_drafts, whole_file
-from evenplace.photos.locks import only_writer
+from evenplace.photos.files import only_writer, sweep_drafts, whole_file
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation
@@ -36,7 +35,6 @@ from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.validation import HeldOut, Recall, hold_out, without
 
 Announce = Callable[[str], Progress]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -96,18 +94,29 @@ def train(
             f"{len(places)} place(s) to tell apart; use more photos or smaller cells (cell=)"
         )
     ranks = join_ranks(device)
-    home = choose_device(device, ranks.local)
+    trainer = _Trainer(
+        photos=photos,
+        recipe=recipe,
+        run=run,
+        cache_folder=cache_folder or run / "cache",
+        announce=announce or (lambda _: lambda done, total: None),
+        precision=_settle_in(network, choose_device(device, ranks.local), recipe),
+        ranks=ranks,
+        on_validated=on_validated,
+    )
+    with _only_training(run, ranks):
+        trained = trainer.train(network, places)
+    network.to("cpu", torch.float32)
+    return trained
+
+
+def _settle_in(network: PlaceNetwork, home: torch.device, recipe: Recipe) -> torch.dtype:
+    """Move a network to where it trains, and say in which precision that is."""
     precision = choose_precision(recipe.training.precision, home)
     network.to(home, weight_type(precision))
     if home.type == "cuda":
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    trainer = _Trainer(
-        photos, recipe, run, cache_folder or run / "cache", announce or _silent, precision
-    )
-    with _only_training(run, ranks):
-        trained = trainer.train(network, places, ranks, on_validated)
-    network.to("cpu", torch.float32)
-    return trained
+    return precision
 
 
 @contextmanager
@@ -124,10 +133,6 @@ def _only_training(run: Path, ranks: Ranks) -> Iterator[None]:
         yield
 
 
-def _silent(_: str) -> Progress:
-    return lambda done, total: None
-
-
 @dataclass(frozen=True)
 class _Trainer:
     """One run folder and what goes into it."""
@@ -138,14 +143,10 @@ class _Trainer:
     cache_folder: Path
     announce: Announce
     precision: torch.dtype
+    ranks: Ranks
+    on_validated: Callable[[Validated], None] | None
 
-    def train(
-        self,
-        network: PlaceNetwork,
-        places: Places,
-        ranks: Ranks,
-        on_validated: Callable[[Validated], None] | None,
-    ) -> Trained:
+    def train(self, network: PlaceNetwork, places: Places) -> Trained:
         began, spec = time.monotonic(), self.recipe.training
         epochs, recall = spec.epochs, None
         held: HeldOut | None = None
@@ -153,51 +154,42 @@ class _Trainer:
             rows = hold_out(self.photos, spec.validation, spec.seed)
             fewer = without(places, rows)
             held = HeldOut(self.photos, fewer, rows)
-            self._claim(self.run, places if spec.refit else fewer, ranks)
-            self._write_once(ranks, rows)
+            self._claim(self.run, places if spec.refit else fewer)
+            self._write_once(rows)
             if spec.refit:
                 trial = copy.deepcopy(network)
-                first = self._fit(trial, fewer, ranks, self.run / "validation", held, epochs)
+                first = self._fit(trial, fewer, self.run / "validation", held, epochs)
                 epochs, recall, held = first.best, first.recall, None
                 if not has_progress(self.run):
-                    self._tell(trial, fewer, rows, recall, on_validated)
+                    self._tell(trial, fewer, rows, recall)
             else:
                 places = fewer
-        session = self._fit(network, places, ranks, self.run, held, epochs)
+        session = self._fit(network, places, self.run, held, epochs)
         if session.recall is not None:
             recall = session.recall
-            self._tell(network, places, rows, recall, on_validated)
+            self._tell(network, places, rows, recall)
         skipped = session.scene.source.skipped
-        if ranks.first:
+        if self.ranks.first:
             self._leave(network, places, skipped)
-        ranks.wait()
+        self.ranks.wait()
         losses = tuple(session.position.losses)
         return Trained(network, losses, skipped, time.monotonic() - began, recall)
 
     def _fit(
-        self,
-        network: PlaceNetwork,
-        places: Places,
-        ranks: Ranks,
-        run: Path,
-        held: HeldOut | None,
-        epochs: int,
+        self, network: PlaceNetwork, places: Places, run: Path, held: HeldOut | None, epochs: int
     ) -> Session:
-        self._claim(run, places, ranks)
-        fresh = not has_progress(run)
+        self._claim(run, places)
+        fresh, ranks = not has_progress(run), self.ranks
         ranks.wait()
-        cache = self._cache(network, ranks) if self.recipe.training.cached else None
-        how = self._augmentation() if self.recipe.training.augment else None
-        pooled_in = self._freeze_all_but_projection(network, run)
         source = PhotoSource(
             network,
             self.photos.paths,
-            cache=cache,
-            how=how,
+            cache=self._cache(network) if self.recipe.training.cached else None,
+            how=self._how,
             ranks=ranks,
             train_size=self.recipe.training.train_size,
             precision=self.precision,
-            pooled_in=pooled_in,
+            pooled_in=self._freeze_all_but_projection(network, run),
         )
         scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
         show = self.announce("training" if held is None else "training, some photos held out")
@@ -218,13 +210,12 @@ class _Trainer:
         network.aggregator.requires_grad_(False)
         return run
 
-    def _claim(self, run: Path, places: Places, ranks: Ranks) -> None:
-        ranks.lead(lambda _: claim_run(run, self.recipe, places))
+    def _claim(self, run: Path, places: Places) -> None:
+        self.ranks.lead(lambda _: claim_run(run, self.recipe, places))
 
-    def _cache(self, network: PlaceNetwork, ranks: Ranks) -> TrunkCache:
+    def _cache(self, network: PlaceNetwork) -> TrunkCache:
         """Rank 0 makes it, the others wait and read."""
-        spec = self.recipe.training
-        views = ViewSettings(spec.views, spec.augment, spec.flip, spec.seed, self._augmentation())
+        views = ViewSettings(self.recipe.training.views, self.recipe.training.seed, self._how)
         paths, folder = self.photos.paths, self.cache_folder
         show = self.announce("frozen trunk")
 
@@ -235,33 +226,30 @@ class _Trainer:
 
             cache_trunk(network, paths, views, folder, tell)
 
-        ranks.lead(fill)
+        self.ranks.lead(fill)
         return cache_trunk(network, paths, views, folder)
 
-    def _augmentation(self) -> Augmentation:
+    @property
+    def _how(self) -> Augmentation | None:
         spec = self.recipe.training
-        return Augmentation(spec.crop, spec.jitter, spec.hue, spec.flip, spec.randaugment)
+        how = Augmentation(spec.crop, spec.jitter, spec.hue, spec.flip, spec.randaugment)
+        return how if spec.augment else None
 
     def _tell(
-        self,
-        network: PlaceNetwork,
-        places: Places,
-        rows: Ints,
-        recall: Recall | None,
-        on_validated: Callable[[Validated], None] | None,
+        self, network: PlaceNetwork, places: Places, rows: Ints, recall: Recall | None
     ) -> None:
-        if on_validated is None or recall is None:
+        if self.on_validated is None or recall is None:
             return
         kept = np.ones(len(self.photos), bool)
         kept[rows] = False
         known = replace(places, labels=places.labels[kept])
         home = network.device
         network.cpu()
-        on_validated(Validated(network, self.photos[kept], known, self.photos[rows], recall))
+        self.on_validated(Validated(network, self.photos[kept], known, self.photos[rows], recall))
         network.to(home)
 
-    def _write_once(self, ranks: Ranks, rows: Ints) -> None:
-        if ranks.first:
+    def _write_once(self, rows: Ints) -> None:
+        if self.ranks.first:
             others = np.delete(np.arange(len(self.photos)), rows)
             self.photos[rows].write(self.run / "validation.parquet")
             self.photos[others].write(self.run / "training.parquet")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.arrays import Ints
 from evenplace.losses import PriorLoss, build_loss
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
@@ -25,8 +25,6 @@ from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.batches import Step
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """A recipe's [places] → the map cut into places."""
 
-from dataclasses import fields, replace
-
-import numpy as np
+from dataclasses import fields
 
 from evenplace.photos.table import Photos
 from evenplace.places import Given, Grid, Intersection, KdTree, Places, Quadtree
@@ -26,7 +24,8 @@ def cut_places(spec: PlacesSpec, photos: Photos) -> Places:
     if spec.rule == "quadtree":
         return Quadtree(spec.max_photos, spec.min_photos).partition(photos)
     if spec.rule == "hierarchy":
-        return _hierarchy(spec, photos)
+        rule = Quadtree(spec.max_photos, spec.min_photos)
+        return rule.hierarchy(photos, [times * spec.max_photos for times in _LEVELS])
     if spec.rule == "intersection":
         coarse = (KdTree(spec.max_photos), Quadtree(spec.max_photos), Grid(spec.cell))
         return Intersection(coarse, spec.min_photos).partition(photos)
@@ -49,14 +48,3 @@ def _grid(spec: PlacesSpec) -> Grid:
         heading_groups=spec.heading_groups,
         groups_in_use=spec.groups_in_use or None,
     )
-
-
-def _hierarchy(spec: PlacesSpec, photos: Photos) -> Places:
-    rule = Quadtree(spec.max_photos, spec.min_photos)
-    *coarse, fine = rule.hierarchy(photos, [times * spec.max_photos for times in _LEVELS])
-    extra = {
-        f"level_{n}": one.locate(fine.centres, zone=fine.zones, home=fine.home)
-        for n, one in enumerate(coarse)
-    }
-    assert all(np.all(parents >= 0) for parents in extra.values())
-    return replace(fine, extra=extra)

@@ -9,14 +9,13 @@ Clusters, vocabularies and tokens start from photos too.
     N photos, or local features · C places · D descriptor or channels
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Ints
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.devices import carry
 from evenplace.errors import PhotoError, WeightsError
@@ -47,9 +46,7 @@ def starting_network(recipe: Recipe) -> PlaceNetwork:
 
 
 @torch.no_grad()
-def start_from_frozen(
-    network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64], labels: NDArray[np.int64]
-) -> None:
+def start_from_frozen(network: PlaceNetwork, source: PhotoSource, rows: Ints, labels: Ints) -> None:
     """Set projection and prototypes from the photos.  rows, labels: (N,) photos with a place."""
     network.eval()
     kept, pooled = source.pooled(rows, _CHUNK)  # (n,), (n, channels)
@@ -61,7 +58,7 @@ def start_from_frozen(
     )
 
 
-def fit_if_needed(network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64]) -> None:
+def fit_if_needed(network: PlaceNetwork, source: PhotoSource, rows: Ints) -> None:
     """Clusters and tokens start from photos, whatever else starts at random."""
     if type(network.aggregator).fit is not Aggregator.fit:
         some = rows[:: max(1, len(rows) // _ENOUGH_FOR_CLUSTERS)]
@@ -70,9 +67,7 @@ def fit_if_needed(network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.i
 
 
 @torch.no_grad()
-def set_place_means(
-    network: PlaceNetwork, source: PhotoSource, rows: NDArray[np.int64], places: Places
-) -> None:
+def set_place_means(network: PlaceNetwork, source: PhotoSource, rows: Ints, places: Places) -> None:
     """Leave each place at the mean of its photos, where training made no prototypes."""
     found = torch.from_numpy(source.look(rows))
     means = place_means(found, torch.from_numpy(places.labels[rows]), len(places))
@@ -93,7 +88,10 @@ def fit_aggregator(
     The others have nothing to start and stay as they are.  AnyLoc must be fitted, or given its
     published vocabulary, before it means anything.
     """
-    if not fit_on_maps(network, _maps(network, paths), per_photo=per_photo, seed=seed):
+    batches = (batch for batch in load_batches(paths, network.image_size) if batch.rows)
+    pixels = (carry(torch.from_numpy(batch.pixels), network.anchor) for batch in batches)
+    trunk = (network.backbone.trunk(one) for one in pixels)
+    if not fit_on_maps(network, trunk, per_photo=per_photo, seed=seed):
         raise PhotoError(f"none of the {len(paths)} photos could be decoded; check the paths")
 
 
@@ -115,9 +113,3 @@ def fit_on_maps(
     if drawn:
         network.aggregator.fit(torch.cat(drawn), seed=seed)
     return len(drawn)
-
-
-def _maps(network: PlaceNetwork, paths: Sequence[str]) -> Iterator[Tensor]:
-    for batch in load_batches(paths, network.image_size):
-        if batch.rows:
-            yield network.backbone.trunk(carry(torch.from_numpy(batch.pixels), network.anchor))

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.photos.files import whole_file
@@ -23,8 +24,6 @@ from evenplace.training.compare import PairObjective
 from evenplace.training.objective import Scene
 from evenplace.training.specs import MiningSpec
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 Look = Callable[[Ints], Floats]
 
 
@@ -54,7 +53,7 @@ class Mined:
 def mine_triplets(
     queries: Ints,
     near: Nearby,
-    positions: NDArray[np.float64],
+    positions: Doubles,
     look: Look,
     dice: np.random.Generator,
     spec: MiningSpec,
@@ -242,7 +241,7 @@ class GenerationObjective(TripletObjective):
         shares = self._shares(mined, spec.temperatures[self.generation % len(spec.temperatures)])
         return Mined(mined.queries, mined.positives, mined.negatives, shares)
 
-    def _shares(self, mined: Mined, temperature: float) -> NDArray[np.float32]:
+    def _shares(self, mined: Mined, temperature: float) -> Floats:
         """How the teacher shares its belief among the positives' regions.  -> (Q, k * R)."""
         source, own = self.scene.source, self.scene.source.network
         source.network = self.teacher

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints, renumber
+from evenplace.photos.choose import split_by_position
 from evenplace.photos.nearby import find_nearby
-from evenplace.photos.splits import split_by_position
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.training.batch_pictures import PhotoSource
 
-Ints = NDArray[np.int64]
 RADIUS = 25.0
 _CHUNK = 256
 
@@ -82,20 +81,9 @@ def without(places: Places, rows: Ints) -> Places:
     labels[rows] = -1
     counts = np.bincount(labels[labels >= 0], minlength=len(places))
     kept = counts > 0
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    return replace(
-        places,
-        labels=number[labels],
-        ids=places.ids[kept],
-        centres=places.centres[kept],
-        counts=counts[kept],
-        groups=places.groups[kept],
-        tiers=tiers(counts[kept]),
-        areas=places.areas[kept],
-        home=places.home[kept],
-        extra={name: values[kept] for name, values in places.extra.items()},
-    )
+    left = counts[kept]
+    return replace(places.take(kept), labels=renumber(kept)[labels], counts=left, tiers=tiers(left))
 
 
-def _mean(right: NDArray[np.bool_]) -> float:
+def _mean(right: Bools) -> float:
     return float(right.mean()) if len(right) else float("nan")

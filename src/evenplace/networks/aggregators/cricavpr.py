@@ -45,9 +45,7 @@ class CricaVPR(Aggregator):
         views = [features.class_token]
         for parts in (_HALVES, _THIRDS):
             for top, bottom in parts:
-                views += [self._pool(maps[:, :, top:bottom, a:b]) for a, b in parts]
+                regions = [F.normalize(maps[:, :, top:bottom, a:b], dim=1) for a, b in parts]
+                views += [generalised_mean(region, self.p) for region in regions]
         seen = self.across(torch.stack(views, dim=1))  # (B, V, D), attention along B
         return F.normalize(seen.flatten(1), dim=1)
-
-    def _pool(self, region: Tensor) -> Tensor:
-        return generalised_mean(F.normalize(region, dim=1), self.p)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError
 from evenplace.photos.layouts import sfxl
 from evenplace.photos.table import Photos
@@ -72,7 +72,7 @@ def _cameras(poses: list[list[str]], folder: Path, pattern: str | None, up: str)
     )
 
 
-def _rotations(quaternions: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rotations(quaternions: Doubles) -> Doubles:
     w, x, y, z = (quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)).T
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

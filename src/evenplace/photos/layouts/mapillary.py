@@ -6,12 +6,13 @@ an export of /images               {"data": [{"id", "computed_geometry", "captur
 """
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evenplace.errors import PhotoError
-from evenplace.photos.gather import Seen, gather_seen, picture_beside
+from evenplace.photos.gather import UNDATED, Seen, gather_seen, picture_beside
 from evenplace.photos.table import Photos
 
 DESCRIPTION = "mapillary_image_description.json"
@@ -54,8 +55,8 @@ def seen_of(row: dict[str, Any], path: str) -> Seen:
         path,
         latitude,
         longitude,
-        heading=None if heading is None else heading % 360,
-        seconds=None if taken is None else int(taken) // 1000,
+        heading=float("nan") if heading is None else heading % 360,
+        time=np.datetime64(None if taken is None else int(taken) // 1000, "s"),
         producer=str((row.get("creator") or {}).get("username", "Mapillary")),
         licence=LICENCE,
         source=f"https://www.mapillary.com/app/?pKey={row['id']}",
@@ -76,16 +77,14 @@ def _described(row: dict[str, Any], file: Path) -> Seen:
     if "error" in row or "MAPLatitude" not in row:
         why = (row.get("error") or {}).get("message", "without a position")
         return Seen(path, reason=f"mapillary_tools could not describe it ({why})")
-    heading = (row.get("MAPCompassHeading") or {}).get("TrueHeading")
-    return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading=heading,
-                seconds=_seconds(row.get("MAPCaptureTime")))  # fmt: skip
+    heading = (row.get("MAPCompassHeading") or {}).get("TrueHeading", float("nan"))
+    time = _time(str(row.get("MAPCaptureTime")))
+    return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading, time)
 
 
-def _seconds(text: str | None) -> int | None:
+def _time(text: str) -> np.datetime64:
     """2018_07_12_10_00_00_000, in UTC."""
     try:
-        return int(
-            datetime.strptime(str(text)[:19], "%Y_%m_%d_%H_%M_%S").replace(tzinfo=UTC).timestamp()
-        )
+        return np.datetime64(f"{text[:10].replace('_', '-')}T{text[11:19].replace('_', ':')}", "s")
     except ValueError:
-        return None
+        return UNDATED

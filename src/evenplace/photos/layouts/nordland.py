@@ -22,13 +22,10 @@ NUMBERED = re.compile(r"(\d+)\.\w+$")
 
 def recognises(path: Path) -> bool:
     """Whether names are the downloader's dummies, or numbers in a folder called nordland."""
-    if not path.is_dir():
-        return False
     names = [Path(one).name for one in first_pictures(path, 5)]
-    if not names:
-        return False
     called = "nordland" in str(path.absolute()).lower()
-    return all(DUMMY.match(name) or (called and NUMBERED.search(name)) for name in names)
+    known = (DUMMY.match(name) or (called and NUMBERED.search(name)) for name in names)
+    return bool(names) and all(known)
 
 
 def read(path: Path, pattern: str | None = None) -> Photos:

@@ -5,8 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evenplace.errors import PhotoError
-from evenplace.photos.gather import Seen, gather_seen, picture_beside
+from evenplace.photos.gather import UNDATED, Seen, gather_seen, picture_beside
 from evenplace.photos.table import Photos
 
 
@@ -43,8 +45,8 @@ def seen_of(item: dict[str, Any], path: str) -> Seen:
         path,
         latitude,
         longitude,
-        heading=None if azimuth is None else float(azimuth) % 360,
-        seconds=_seconds(told.get("datetime")),
+        heading=float("nan" if azimuth is None else azimuth) % 360,
+        time=_time(told.get("datetime")),
         producer=str(told.get("geovisio:producer") or (named[0] if named else "")),
         licence=str(told.get("license") or ""),
         source=links[0] if links else str(item["id"]),
@@ -60,8 +62,9 @@ def _read(item: dict[str, Any], file: Path) -> Seen:
     return Seen(f"{item['id']}.jpg", reason=f"there is no such file beside {file}")
 
 
-def _seconds(text: str | None) -> int | None:
+def _time(text: str | None) -> np.datetime64:
     try:
-        return int(datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp())
+        seconds = int(datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp())
     except ValueError:
-        return None
+        return UNDATED
+    return np.datetime64(seconds, "s")

@@ -19,7 +19,7 @@ NOTE = re.compile(r"@pitch\d+_yaw\d+@\.\w+$")
 
 def recognises(path: Path) -> bool:
     """Whether the first pictures have such a note."""
-    names = first_pictures(path, 5) if path.is_dir() else []
+    names = first_pictures(path, 5)
     return bool(names) and all(NOTE.search(name) for name in names)
 
 

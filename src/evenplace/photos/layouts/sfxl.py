@@ -19,8 +19,6 @@ LOOKED_AT = 20
 
 def recognises(path: Path) -> bool:
     """Whether most of the first pictures have names with @ signs."""
-    if not path.is_dir():
-        return False
     names = [name.rsplit("/", 1)[-1] for name in first_pictures(path, LOOKED_AT)]
     return bool(names) and sum(name.count("@") >= 3 for name in names) > len(names) / 2
 

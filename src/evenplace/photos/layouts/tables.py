@@ -8,6 +8,7 @@ import csv
 import fnmatch
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from evenplace.errors import PhotoError
-from evenplace.photos.columns import find_columns, say_columns
+from evenplace.arrays import Doubles
+from evenplace.errors import PhotoError, SettingError, UnplacedError
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.scan import check_exists
@@ -27,6 +27,21 @@ from evenplace.photos.table import Photos
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
+USUAL = {
+    "path": ("path", "file", "filename", "file_name", "image", "image_path", "image_name", "img",
+             "img_path", "photo", "photo_path", "picture", "filepath", "file_path", "name"),
+    "east": ("east", "easting", "utm_east", "utm_e", "utm_easting", "utm_x", "x"),
+    "north": ("north", "northing", "utm_north", "utm_n", "utm_northing", "utm_y", "y"),
+    "latitude": ("latitude", "lat", "gps_latitude", "gps_lat", "gpslatitude", "lat_deg", "y_wgs84"),
+    "longitude": ("longitude", "lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng",
+                  "gps_long", "gpslongitude", "lon_deg", "x_wgs84"),
+    "heading": ("heading", "bearing", "compass", "compass_angle", "yaw", "azimuth", "direction",
+                "ca", "northdeg", "gpsimgdirection", "heading_to_landmark"),
+    "zone": ("zone", "utm_zone", "zone_number"),
+    "time": ("time", "timestamp", "captured_at", "shot_at", "taken_at", "date", "datetime",
+             "date_time", "datetimeoriginal", "created_at"),
+}  # fmt: skip
+_DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
 
 def recognises(path: Path) -> bool:
@@ -57,8 +72,9 @@ def say_read(path: Path, told: dict[str, str]) -> str:
     file = find_table(path)
     if file.suffix.lower() not in _ONE:
         return ""
-    said = say_columns(find_columns(_names(file), told, file))
-    return f"{file}: {said}" if said else ""
+    found = find_columns(_names(file), told, file)
+    guessed = [f"{wanted} from {name}" for wanted, name in found.items() if name != wanted]
+    return f"{file}: read {', '.join(guessed)}" if guessed else ""
 
 
 def _names(file: Path) -> list[str]:
@@ -105,7 +121,7 @@ def read(
 
 
 def _refuse_swapped(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], found: dict[str, str], file: Path
+    latitude: Doubles, longitude: Doubles, found: dict[str, str], file: Path
 ) -> None:
     """Recognise latitude and longitude in each other's place: no latitude is beyond 90."""
     beyond = np.abs(latitude) > 90
@@ -155,7 +171,7 @@ def _delimiter(file: Path) -> str:
     return max(marks, key=lambda mark: first.count(mark.encode()))
 
 
-def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def numbers(column: pa.ChunkedArray) -> Doubles:
     """A column as numbers, NaN where it holds none."""
     try:
         return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
@@ -238,3 +254,45 @@ def _beside(name: str, folder: Path, folders: dict[str, set[str]]) -> str | None
         if base in folders[parent]:
             return f"{parent}/{base}"
     return None
+
+
+def find_columns(
+    present: Sequence[str], told: Mapping[str, str], where: object = "the table"
+) -> dict[str, str]:
+    """Which column is the path, which the position …: what was told, else the usual names.
+
+    x and y are degrees where the table has no other and calls nothing else metres.
+    """
+    if unknown := sorted(set(told) - set(USUAL)):
+        raise SettingError(
+            f"{unknown[0]!r} is nothing a table is asked for; name {', '.join(USUAL)}, as in "
+            "--column latitude=gps_lat"
+        )
+    for wanted, name in told.items():
+        if name not in present:
+            raise PhotoError(
+                f"{where} has no column {name!r} for {wanted}; it has {', '.join(present)}"
+            )
+    lower = {name.lower().strip().replace(" ", "_"): name for name in present}
+    found = dict(told)
+    for wanted, usual in USUAL.items():
+        match = next((lower[one] for one in usual if one in lower), None)
+        if wanted not in found and match is not None and match not in found.values():
+            found[wanted] = match
+    if not ({*_METRES} <= set(found) or {*_DEGREES} <= set(found)):
+        raise UnplacedError(
+            f"{where} has no positions (columns: {', '.join(present)}); name them: --column "
+            "latitude=NAME --column longitude=NAME, or east and north"
+        )
+    return found
+
+
+def parse_columns(told: Sequence[str]) -> dict[str, str]:
+    """What --column says: latitude=gps_lat."""
+    found = {}
+    for one in told:
+        wanted, equals, name = one.partition("=")
+        if not (wanted and equals and name):
+            raise SettingError(f"--column {one!r} is not NAME=COLUMN, as in latitude=gps_lat")
+        found[wanted] = name
+    return found

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from evenplace.errors import UnplacedError
+import numpy as np
+
 from evenplace.photos.gather import Seen, gather_seen
 from evenplace.photos.scan import first_pictures, picture_paths
 from evenplace.photos.table import Photos
@@ -14,18 +15,13 @@ CUT = 46  # characters that Takeout leaves of a JSON's name
 
 def recognises(path: Path) -> bool:
     """Whether one of the first pictures has its JSON."""
-    return path.is_dir() and any(_beside(Path(one)) for one in first_pictures(path, 20))
+    return any(_beside(Path(one)) for one in first_pictures(path, 20))
 
 
 def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
     """Read every picture's JSON; those without a position are skipped."""
     seen = [_read(Path(one)) for one in picture_paths(path, pattern).to_pylist()]
-    if all(one.reason for one in seen):
-        raise UnplacedError(
-            f"none of the {len(seen)} photos in {path} says where it was taken, for example "
-            f"{Path(seen[0].path).name}: {seen[0].reason}; ask for them with their position"
-        )
-    return gather_seen(seen, zone, path)
+    return gather_seen(seen, zone, path, remedy="ask for them with their position")
 
 
 def _beside(photo: Path) -> Path | None:
@@ -46,8 +42,7 @@ def _read(photo: Path) -> Seen:
         latitude, longitude = next((spot for spot in spots if spot != (0.0, 0.0)), (0.0, 0.0))
         if (latitude, longitude) == (0.0, 0.0):  # what Takeout writes for "unknown"
             return Seen(str(photo), reason="its JSON has no position")
-        return Seen(
-            str(photo), latitude, longitude, seconds=None if seconds is None else int(seconds)
-        )
+        time = np.datetime64(None if seconds is None else int(seconds), "s")
+        return Seen(str(photo), latitude, longitude, time=time)
     except (AttributeError, TypeError, ValueError) as cause:
         return Seen(str(photo), reason=f"{beside.name} cannot be read ({cause})")

@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError
 from evenplace.photos.gather import Seen, gather_seen
 from evenplace.photos.layouts.exif import read_shot
@@ -21,7 +21,6 @@ from evenplace.photos.table import Photos
 
 ENDINGS = (".gpx", ".nmea")
 GAP = 60.0  # seconds between two points of a track beyond which nobody knows
-Floats = NDArray[np.float64]
 
 
 def recognises(path: Path) -> bool:
@@ -53,7 +52,7 @@ def read(
     return gather_seen(seen, zone, path)
 
 
-def read_track(file: Path) -> Floats:
+def read_track(file: Path) -> Doubles:
     """Seconds since 1970, latitude and longitude of a track's points: (P, 3)."""
     points = _gpx(file) if file.suffix.lower() == ".gpx" else _nmea(file)
     if len(points) < 2:
@@ -97,7 +96,7 @@ def _nmea(file: Path) -> list[tuple[float, float, float]]:
     return points
 
 
-def _times(folder: Path, paths: list[str]) -> Floats:
+def _times(folder: Path, paths: list[str]) -> Doubles:
     """Seconds since 1970 of each picture, nan where unknown."""
     listed = next(iter(sorted(folder.rglob("timestamps.txt"))), None)
     if listed is not None:
@@ -120,7 +119,7 @@ def _time(path: str) -> float:
     return float("nan") if np.isnat(time) else float(time.astype(int))
 
 
-def _place(path: str, time: float, points: Floats) -> Seen:
+def _place(path: str, time: float, points: Doubles) -> Seen:
     if np.isnan(time):
         return Seen(path, reason="nothing says when it was taken")
     after = int(np.searchsorted(points[:, 0], time))
@@ -133,7 +132,7 @@ def _place(path: str, time: float, points: Floats) -> Seen:
         )
     share = (time - before[0]) / max(here[0] - before[0], 1e-9)
     latitude, longitude = before[1:] + share * (here[1:] - before[1:])
-    return Seen(path, float(latitude), float(longitude), seconds=int(time))
+    return Seen(path, float(latitude), float(longitude), time=np.datetime64(int(time), "s"))
 
 
 def _clock(seconds: float) -> str:

@@ -6,15 +6,14 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints
 from evenplace.photos.table import Photos
 from evenplace.places.cities import join_places
 from evenplace.places.given import Given
 from evenplace.places.grid import Grid
 from evenplace.places.table import Map, Places
 
-Ints = NDArray[np.int64]
 _TAIL = 2
 
 
@@ -26,18 +25,18 @@ class Opened:
     numbers: Ints  # (C of before,)
 
     @property
-    def fresh(self) -> NDArray[np.bool_]:
+    def fresh(self) -> Bools:
         """Which places are new: (C,)."""
         new = np.ones(len(self.places), bool)
         new[self.numbers] = False
         return new
 
 
-def unknown_cities(places: Places, photos: Photos) -> NDArray[np.bool_]:
+def unknown_cities(places: Places, photos: Photos) -> Bools:
     """Which photos are of cities where none of them lies in a known place: (N,)."""
     city = photos.city
     inside = np.bincount(city, places.locate(photos) >= 0, len(photos.cities))
-    unknown: NDArray[np.bool_] = (inside == 0)[city]
+    unknown: Bools = (inside == 0)[city]
     return unknown
 
 
@@ -61,23 +60,15 @@ def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
         home[both.home == len(places.maps) + number] = known[0] if known else len(maps)
         own[(fresh.home == number) & bool(known)] = _TAIL
         maps += [] if known else [one]
+    extra = {
+        name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])
+        for name, values in places.extra.items()
+    }
+    ranked = np.concatenate([places.tiers, own])
+    both = replace(both, tiers=ranked, maps=tuple(maps), home=home, extra=extra)
     order = np.lexsort((*both.ids.T[::-1], home))
     rank = np.argsort(order)
-    grown = Places(
-        labels=np.append(rank, -1)[places.labels],
-        ids=both.ids[order],
-        centres=both.centres[order],
-        counts=both.counts[order],
-        groups=both.groups[order],
-        tiers=np.concatenate([places.tiers, own])[order],
-        areas=both.areas[order],
-        maps=tuple(maps),
-        home=home[order],
-        extra={
-            name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])[order]
-            for name, values in places.extra.items()
-        },
-    )
+    grown = replace(both.take(order), labels=np.append(rank, -1)[places.labels])
     return Opened(grown, rank[: len(places)])
 
 

@@ -25,6 +25,26 @@ SHOWN = 20  # lines of the table on screen
 
 
 @dataclass(frozen=True)
+class Output:
+    """What answers go to."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="for machines: what the service answers, and paths")
+    ] = False
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="also a file, as often as needed: .csv .parquet .geojson .gpx .kml .html"
+        ),
+    ] = None
+    replace: Annotated[bool, typer.Option(help="write over files that exist")] = False
+
+    @property
+    def files(self) -> list[Path]:
+        return self.out or []
+
+
+@dataclass(frozen=True)
 class Walk:
     """How photos follow one another."""
 
@@ -79,10 +99,8 @@ class Many:
     min_precision: float | None
     insist: bool
     verify: int | None
-    out: tuple[Path, ...]
-    replace: bool
+    output: Output
     every: float
-    as_json: bool
     walk: Walk
     tagging: "Tagging | None" = None
 
@@ -97,9 +115,9 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.run.tagging import write_positions
 
     index = open_index(run.folder / "index")
-    for out in many.out:
+    for out in many.output.files:
         check_out(out, index.photos.zones)
-        check_free(out, many.replace)
+        check_free(out, many.output.replace)
     learned, least = run.calibration(verify=many.verify), 0.0
     if many.min_precision is not None:  # refused now rather than after a walk of an hour
         least = least_confidence(many.min_precision, learned, many.insist)
@@ -109,16 +127,16 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     lines = journal.answers
     if many.walk.sequence:
         lines = _followed(lines, many, least)
-    for out in many.out:
+    for out in many.output.files:
         write_answers(lines, out, index.places)
     tagged = None if many.tagging is None else write_positions(lines, many.tagging)
     journal.end()
-    if many.as_json:
+    if many.output.as_json:
         for line in lines:
             print(json.dumps(line.as_dict()))
         return
     _print(lines, rate, learned)
-    for out in many.out:
+    for out in many.output.files:
         say(f"written: {out}")
     if tagged is not None:
         _say_tagged(tagged)
@@ -131,13 +149,12 @@ def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, 
 
     way = {"index": index, "k": many.k, "min_precision": many.min_precision,
            "verify": many.verify, "every": many.every, "sequence": many.walk.sequence}  # fmt: skip
-    journal = Journal(many.out[0] if many.out else None, way, many.replace)
+    journal = Journal(next(iter(many.output.files), None), way, many.output.replace)
     before, began = len(journal.answers), time.perf_counter()
     if before:
         tell(f"going on after {before:,} photos answered before")
-    kept = (
-        "the same command goes on" if many.out else "with --out FILE the same command would go on"
-    )
+    files = many.output.files
+    kept = "the same command goes on" if files else "with --out FILE the same command would go on"
     with stoppable(lambda: f"stopped after {len(journal.answers):,} photos; {kept}"), bars() as to:
         show = to("locating")
         found = run.locate_many(

@@ -1,0 +1,48 @@
+"""The moves on rows that every room makes, against plain loops."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenplace import arrays
+from evenplace.arrays import blocks, ranges, renumber
+
+SOURCE = Path(arrays.__file__).parent
+
+
+def test_an_alias_means_one_kind_of_number_in_the_whole_package() -> None:
+    kinds = dict(re.findall(r"^(\w+) = NDArray\[(.+)\]$", Path(arrays.__file__).read_text(), re.M))
+    assert kinds["Floats"] == "np.float32"
+    for file in SOURCE.rglob("*.py"):
+        for name, kind in re.findall(r"^(\w+) = NDArray\[(.+)\]", file.read_text(), re.M):
+            assert kinds.get(name, kind) == kind, file
+
+
+@given(st.integers(0, 40), st.integers(1, 9))
+def test_blocks_are_all_rows_in_order(rows: int, size: int) -> None:
+    parts = [np.arange(rows)[part] for part in blocks(rows, size)]
+    assert [int(row) for part in parts for row in part] == list(range(rows))
+    assert all(0 < len(part) <= size for part in parts)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=8))
+def test_ranges_list_their_numbers_and_whose_they_are(given_ranges: list[tuple[int, int]]) -> None:
+    first = np.array([start for start, _ in given_ranges], np.int64)
+    last = first + np.array([length for _, length in given_ranges], np.int64)
+    numbers, of = ranges(first, last)
+    expected = [
+        (start + step, at) for at, (start, length) in enumerate(given_ranges)
+        for step in range(length)
+    ]  # fmt: skip
+    assert list(zip(numbers.tolist(), of.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.booleans(), max_size=12))
+def test_rows_are_numbered_among_those_that_are_kept(kept: list[bool]) -> None:
+    number = renumber(np.array(kept, bool))
+    assert number.tolist() == [sum(kept[:row]) if one else -1 for row, one in enumerate(kept)] + [
+        -1
+    ]
