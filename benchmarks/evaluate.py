@@ -30,7 +30,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Hits, Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.hits import Ellipse, Position
+from evenplace.retrieval.positions import Ellipse, Position
 
 SEED, SIDE, HITS, PLACES, LIMIT = 0, 2000.0, 20, 20, 5.0
 RESULTS = Path(__file__).parent / "results" / "evaluate.md"

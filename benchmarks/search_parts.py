@@ -53,6 +53,7 @@ class City:
     photos: int
     dim: int
     folder: Path
+    processor: float = 0.0  # seconds that the last build took of all cores
 
     @property
     def home(self) -> Path:
@@ -70,11 +71,12 @@ class City:
         return drawn(self.town, self.home)
 
     def build(self, spectra: Sequence[str] = ()) -> float:
-        """Index the file of descriptors; seconds."""
+        """Index the file of descriptors; seconds, and those of all processors in `processor`."""
         vectors, photos = self.draw(), self.town.photos()
         places = Grid(20).partition(photos)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         index_descriptors(vectors, photos, places, self.home / "index", spectra=spectra)
+        self.processor = time.process_time() - worked
         return time.perf_counter() - began
 
     def index(self, *spectra: str) -> Index:
@@ -95,6 +97,7 @@ def build(city: City) -> list[Cell]:
         plain("photos, dimensions, places", f"{city.photos:,}, {city.dim}, {len(sizes):,}"),
         plain("photos in a place", f"{sizes.min()} to {sizes.max()}"),
         least("build from descriptors, photos a second", city.photos / seconds, 50_000),
+        plain("processor seconds of a build, all cores", f"{city.processor:.0f}"),
         most("memory a build takes, without pages of files, GB", memory.most, 1.5),
     ]
 
@@ -241,7 +244,16 @@ def batches(engine: Search, queries: Floats) -> list[Cell]:
     return [
         plain("64 queries at once, ms a query", f"{each:.2f}"),
         least("throughput of 64 queries over one by one", gain, 5),
+        plain("shortlist, photos, ranking: ms of one query", _stages(engine, queries, 1)),
+        plain("shortlist, photos, ranking: ms a query of 64", _stages(engine, queries, 64)),
     ]
+
+
+def _stages(engine: Search, queries: Floats, size: int) -> str:
+    """What each stage takes of a query, medians over eight batches."""
+    found = [engine.search(queries[64 * at :][:size], 20).elapsed_ms for at in range(8)]
+    stages = ("classify", "gather", "rank")
+    return ", ".join(f"{np.median([one[stage][0] for one in found]):.2f}" for stage in stages)
 
 
 def shortlist(index: Index, queries: Floats) -> list[Cell]:

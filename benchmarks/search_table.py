@@ -49,6 +49,18 @@ OLD = {  # of the first version's rooms `index` and `search`, on this machine; i
 }
 
 
+_SPINS = "Measured with GOMP_SPINCOUNT=1000, as the command line sets it (`cli/process.py`)."
+NOTES = {  # what limits a figure, below its table
+    "build": "Where the load is above the cores, other processes had a part of both.  Processor "
+    "seconds are the build's own, whoever else works; divided by the cores they are the least it "
+    f"can take.  {_SPINS}",
+    "query": "What limits 64 at once is the shortlist: the codes of all places are scanned for "
+    "every query, arithmetic that queries do not share and only cores divide.  Python, which they "
+    "do share, is mostly the ranking of one query.  At a load above the cores, two threads have "
+    f"hardly more of them than one.  {_SPINS}",
+}
+
+
 def plain(name: str, value: str) -> Cell:
     return _told((name, value, "", None))
 
@@ -123,6 +135,7 @@ def write_section(part: str, cells: list[Cell]) -> None:
             for name, value, wish, ok in cells
         ),
     ]
+    lines += ["", NOTES[part]] if part in NOTES else []
     known = re.split(r"^(?=## )", PAGE.read_text(), flags=re.MULTILINE)[1:] if PAGE.exists() else []
     sections = {text.split("\n", 1)[0][3:]: text.rstrip() for text in known}
     sections[part] = "\n".join(lines)

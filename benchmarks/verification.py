@@ -24,9 +24,10 @@ from evenplace.photos.table import Photos
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search
 from evenplace.retrieval.candidates import Ranking
+from evenplace.retrieval.fusion import Looked, fit_look
 from evenplace.retrieval.local_features import LONGEST, Features, build_local_features
 from evenplace.retrieval.packed_features import Packing
-from evenplace.retrieval.second_look import Looked, LookWeights, fit_look
+from evenplace.retrieval.second_look import LookWeights
 from evenplace.retrieval.verification import verify
 from evenplace.run.run import Run
 from evenplace.study.data import Split, read_splits

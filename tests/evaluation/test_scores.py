@@ -85,7 +85,7 @@ def test_what_a_query_reads_is_the_photos_of_its_shortlist(tmp_path: Path) -> No
     scores = score(engine, queries, unit(30, 8, 2), Truth(25))
     candidates = 0
     for shortlist in engine.best_places(unit(30, 8, 2), 10).tolist():
-        candidates += sum(label in shortlist for label in engine.labels.tolist())
+        candidates += sum(label in shortlist for label in engine.index.labels.tolist())
     assert read_bytes(scores.cost.pool_size, scores.cost.dim) == round(candidates / 30 * 8 * 4)
 
 

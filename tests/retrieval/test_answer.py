@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from evenplace.errors import SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Position, Search
-from evenplace.retrieval.answers import fuse_positions, say_bar
+from evenplace.retrieval.answers import say_bar
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.calibration import fit_calibration
 from evenplace.retrieval.candidates import Pools
+from evenplace.retrieval.positions import Around
 from tests.drawn import EAST, NORTH, photos_at, unit
 
 
@@ -45,7 +46,7 @@ def fuse_position(spots: NDArray[np.float64], cosines: NDArray[np.float32], best
         queries=np.zeros((1, 0), np.float32),
         cuts=np.array([0, len(spots)]),
     )
-    return fuse_positions(pools, spots, np.array([best]))[0]
+    return Around(pools, spots, np.array([best])).positions()[0]
 
 
 def test_an_answer_says_it_all(index: Index) -> None:

@@ -11,11 +11,10 @@ from evenplace.errors import IndexFileError
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
-from evenplace.retrieval.arrays import Column
+from evenplace.retrieval.answers import Hits
+from evenplace.retrieval.arrays import Column, compare_rows, dots
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pools, rank_pools
-from evenplace.retrieval.hits import Hits
-from evenplace.retrieval.row_products import compare_rows, dots
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
@@ -84,7 +83,7 @@ def test_products_do_not_depend_on_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "evenplace.retrieval.row_products._GATHERED", 30 * DIM
+        "evenplace.retrieval.arrays._GATHERED", 30 * DIM
     )  # a query in several pieces
     index = built(tmp_path / "index", updated=True)
     queries, _ = drawn(40, 4)

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
-from evenplace.retrieval.calibration import Way, fit_calibration
+from evenplace.retrieval.calibration import Way, find_shift, fit_calibration
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import L2, Fused
 from tests.drawn import rehearsed
@@ -163,3 +163,27 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "calibration.json").write_text(text)
     with pytest.raises(RunError, match=r"no rehearsal .*evenplace tune"):
         Rehearsal.read(tmp_path / "calibration.json")
+
+
+def likeness(mean: float, count: int, seed: int) -> list[float]:
+    drawn: list[float] = np.random.default_rng(seed).normal(mean, 0.15, count).tolist()
+    return drawn
+
+
+def test_queries_like_the_rehearsed_ones_are_let_be() -> None:
+    said = [find_shift(likeness(0.6, 100, seed), likeness(0.6, 800, 1000)) for seed in range(200)]
+    assert sum(map(bool, said)) <= 2
+
+
+def test_queries_less_alike_are_told() -> None:
+    said = find_shift(likeness(0.45, 100, 0), likeness(0.6, 800, 1))
+    assert said.startswith("these photos look less like the database")
+    assert "(similarity 0.4" in said
+
+
+def test_queries_more_alike_are_no_harm() -> None:
+    assert find_shift(likeness(0.9, 100, 0), likeness(0.6, 800, 1)) == ""
+
+
+def test_a_few_tell_nothing() -> None:
+    assert find_shift([-1.0] * 19, likeness(0.6, 800, 1)) == ""

@@ -12,15 +12,11 @@ from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
-from evenplace.retrieval.learned_confidence import WITNESSES, fit_confidence, witnesses
+from evenplace.retrieval.confidence import fit_confidence, witnesses
+from evenplace.retrieval.fusion import Looked, fit_look
 from evenplace.retrieval.local_features import Features
 from evenplace.retrieval.packed_features import Packing
-from evenplace.retrieval.second_look import (
-    Looked,
-    LookWeights,
-    SecondLook,
-    fit_look,
-)
+from evenplace.retrieval.second_look import LookWeights, SecondLook
 
 Floats = NDArray[np.float32]
 PACKING = Packing(32)
@@ -127,8 +123,9 @@ def test_an_answer_says_what_matched_and_how_many_were_looked_at(index: Index) -
     assert answer.looked == 20
     assert answer.hits[0].inliers == 60
     assert looking.look is not None
-    match = looking.look.match(points(0), answer.hits[0].row)
-    np.testing.assert_allclose(match.query, match.candidate, atol=1e-4)
+    pairs = looking.look.pairs(points(0), answer.hits[0].row)
+    assert len(pairs) == 60
+    np.testing.assert_allclose(pairs[:, :2], pairs[:, 2:], atol=1e-4)
 
 
 def test_looking_at_nothing_is_refused(index: Index) -> None:
@@ -189,7 +186,7 @@ def test_nobody_stops_where_a_better_match_may_come() -> None:
 def test_witnesses_are_weighed_by_what_they_knew() -> None:
     random = np.random.default_rng(0)
     right = random.random(500) < 0.6
-    heard = random.normal(size=(500, len(WITNESSES)))
+    heard = random.normal(size=(500, 4))
     heard[:, 1] += 3 * right
     heard[:, 2] -= 2 * right  # speaks against itself
     heard[:, 3] = 0.7  # always the same

@@ -10,7 +10,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.impostors import impostor_similarity, impostor_terms
+from evenplace.retrieval.impostors import Impostors, impostor_similarity
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
@@ -85,10 +85,10 @@ def test_the_impostor_term_at_scale_is_close_to_all_pairs(
     """Only look-alike places are compared; what that misses is corrected by a few photos."""
     exact = impostor_similarity(index.descriptors, index.photos.positions)
     monkeypatch.setattr("evenplace.retrieval.impostors.EXACT", 100)
-    blocks = impostor_terms(
-        index.descriptors, index.photos.positions, index.starts, index.prototypes, index.coarse,
-        np.arange(len(index.places)), np.empty(0, np.int64),
-    )  # fmt: skip
+    approximate = Impostors(
+        index.descriptors, index.photos.positions, index.starts, index.prototypes, index.coarse
+    )
+    blocks = approximate.terms(np.arange(len(index.places)), np.empty(0, np.int64))
     found = np.concatenate(list(blocks))
     assert len(found) == len(index)
     assert abs(float((exact - found).mean())) < 0.005

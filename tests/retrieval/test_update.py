@@ -230,10 +230,10 @@ def test_a_place_can_be_emptied_and_filled_again(folder: Path) -> None:
     rows, _ = index.rows_of(np.array([place]))
     emptied = remove_photos(folder, index.paths(rows))
     assert emptied.sizes[place] == 0
-    assert place not in Search(emptied, shortlist=10_000).reachable
+    assert place not in Search(emptied, shortlist=10_000).places.reachable
     filled = add_photos(folder, index.vectors(rows[:1]), index.photos[rows[:1]])
     assert filled.sizes[place] == 1
-    assert place in Search(filled, shortlist=10_000).reachable
+    assert place in Search(filled, shortlist=10_000).places.reachable
 
 
 def test_mistakes_change_nothing(folder: Path) -> None:

@@ -37,11 +37,11 @@ def pictures(
 def test_a_known_homography_is_recovered_among_more_outliers_than_inliers(seed: int) -> None:
     query, candidate = pictures(TILTED, seed=seed)
     found = verify(query, candidate)
-    assert found.matches == 150
+    assert len(mutual_matches(query.descriptors, candidate.descriptors)[0]) == 150
     assert 57 <= found.inliers <= 70
     off = np.abs(project(TILTED, found.query) - found.candidate).max(axis=1)
     assert (off < 0.03).all()
-    assert found.spread > 0.3
+    assert (np.ptp(found.query, axis=0) > 0.5).all()  # all over the picture
 
 
 def test_a_scene_with_depth_is_one_for_the_fundamental_matrix() -> None:

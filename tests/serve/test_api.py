@@ -169,7 +169,7 @@ def test_a_place_shows_its_photos(client: TestClient, engine: Search) -> None:
     assert len(place["pictures"]) == 2
     assert len(place["outline"]) == 4
     rows = [int(one["photo"].partition("-")[2]) for one in place["pictures"]]
-    assert (engine.labels[rows] == busiest["place"]).all()
+    assert (engine.index.labels[rows] == busiest["place"]).all()
     assert place["photos"] == busiest["photos"] == int(engine.index.sizes[busiest["place"]])
 
 

@@ -110,7 +110,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.report.answers import check_out, write_answers
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
-    from evenplace.retrieval.answers import least_confidence
+    from evenplace.retrieval.calibration import least_confidence
     from evenplace.run.journal import check_free
     from evenplace.run.tagging import write_positions
 
@@ -184,7 +184,7 @@ def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located
 
 
 def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -> None:
-    from evenplace.retrieval.shift import find_shift
+    from evenplace.retrieval.calibration import find_shift
 
     rows = [[Path(line.photo).name, *_cells(line)] for line in lines[:SHOWN]]
     print_table(("photo", "where", "give or take", "confidence", "like"), rows)

@@ -22,7 +22,7 @@ from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Hits, Search
-from evenplace.retrieval.hits import join_hits
+from evenplace.retrieval.answers import join_hits
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]

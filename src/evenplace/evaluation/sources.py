@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from evenplace.arrays import ranges
 from evenplace.retrieval import Batch, Index, Search
+from evenplace.retrieval.arrays import dots
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
-from evenplace.retrieval.row_products import dots
 from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 
 Floats = NDArray[np.float32]

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval import Search, ask_photos
+from evenplace.errors import PhotoError
+from evenplace.retrieval import Search
 
 TIMED = 40  # queries; medians of a stage settle to a few percent
 
@@ -49,8 +51,13 @@ def time_stages(engine: Search, paths: Sequence[str], count: int = TIMED) -> dic
     if engine.describer is None or not paths or count < 1:
         return {}
     step = max(1, len(paths) // count)
-    asked = ask_photos(engine, list(paths[::step])[: count + 1], 5)
-    return latencies(asked.hits.elapsed_ms)
+    spent = []
+    for path in paths[::step][: count + 1]:
+        with suppress(PhotoError):
+            spent.append(engine.answer(path, 5).elapsed_ms)
+    return latencies(
+        {stage: np.array([one[stage] for one in spent]) for stage in spent[0]} if spent else {}
+    )
 
 
 def latencies(elapsed_ms: dict[str, NDArray[np.float64]]) -> dict[str, Latency]:
@@ -71,7 +78,7 @@ def measure_cost(
     return Cost(
         answerable=answerable,
         skipped=skipped,
-        unreachable=int((engine.labels < 0).sum()),
+        unreachable=int((engine.index.labels < 0).sum()),
         pool_size=pool_size,
         index_bytes=engine.index_bytes,
         parameters=engine.describer.parameters if engine.describer else 0,

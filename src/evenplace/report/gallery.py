@@ -23,7 +23,6 @@ from evenplace.report.reasons import find_reasons, tell_reason
 from evenplace.retrieval import Index
 from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.second_look import SecondLook
-from evenplace.retrieval.update import find_photos
 
 A_TIER = 4  # queries of one kind and tier on the page
 NOWHERE = "no place"
@@ -141,7 +140,7 @@ def match_drawing(look: SecondLook | None, query: str, answer: str) -> Markup:
 
     Only an index that keeps points of its photos can be; those of a query are found again.
     """
-    row = -1 if look is None or not answer else int(find_photos(look.index, [answer])[0])
+    row = -1 if look is None or not answer else int(look.index.find([answer])[0])
     if look is None or row < 0:
         return Markup()
     try:

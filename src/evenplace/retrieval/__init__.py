@@ -1,13 +1,13 @@
 """A database to files on disk (`build`, `update`), and a query to hits, which needs no torch."""
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.engine import Asked, Batch, Search, ask_photos
-from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
+from evenplace.retrieval.answers import Answer, Batch, Hit, Hits, PlaceGuess
+from evenplace.retrieval.engine import Search
 from evenplace.retrieval.index import Index, open_index, verify_index
+from evenplace.retrieval.positions import Ellipse, Position
 
 __all__ = [
     "Answer",
-    "Asked",
     "Batch",
     "Ellipse",
     "Hit",
@@ -16,7 +16,6 @@ __all__ = [
     "PlaceGuess",
     "Position",
     "Search",
-    "ask_photos",
     "open_index",
     "spectrum",
     "verify_index",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenplace.photos.gather import credits_of
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.hits import Answer
+from evenplace.retrieval.answers import Answer
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.manifest import NAME
 

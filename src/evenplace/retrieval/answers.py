@@ -1,64 +1,135 @@
-"""Hits → what a person is told: places, a position, how sure it is, and when to say nothing.
+"""What a search answers: hits, and what a person is told of them, or why nothing is said.
 
-Q queries · T candidates of a batch
+Q queries · k hits · n shortlisted places · T candidates of a batch
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.calibration import Calibration
-from evenplace.retrieval.candidates import Pools, sum_spans
-from evenplace.retrieval.confidence import RADIUS
-from evenplace.retrieval.hits import Answer, Ellipse, Hit, Hits, PlaceGuess, Position
+from evenplace.retrieval.calibration import Calibration, why_uncalibrated
+from evenplace.retrieval.candidates import Pools, Rankings
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.positions import Position
 
-Spots = NDArray[np.float64]
-_NEAR = 50.0  # metres around the best photo: what lies further is another opinion, not a spread
-_STEP = 8.0  # metres: the camera stood beside the database's, whose own fix is not exact either
-_CHI2 = 5.991  # 95 % of a Gaussian on the plane
-NOWHERE = Position(float("nan"), float("nan"), Ellipse(*[float("nan")] * 3))
+STAGES = ("extract", "classify", "gather", "rank", "verify")
 
 
-def masses(
-    pools: Pools, spots: NDArray[np.float64], best: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """`confidence.mass` of a batch: the same sums without a loop.  spots: (T, 3), best: (Q,)."""
-    if not len(spots):
-        return np.zeros(len(pools), np.float32)
-    offset = spots - spots[np.minimum(best, len(spots) - 1)][pools.of]
-    near = np.sum(offset * offset, axis=1) <= RADIUS**2
-    total = np.maximum(pools.sums(pools.weights), 1e-300)
-    return np.asarray(pools.sums(near * pools.weights) / total, np.float32)
+@dataclass(frozen=True)
+class Hit:
+    """One database photo that may show where the query was taken."""
+
+    path: str
+    position: tuple[float, float]  # east, north
+    distance: float  # as the rule measures it: less is better; fused is a score, below 0 too
+    place: int
+    confidence: float
+    row: int  # of the index
+    similarity: float  # cosine of the descriptors: 1 the same, 0 unlike
+    inliers: int | None = None  # points that match the query's; None where nobody looked
+    pairs: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)  # (M, 4)
 
 
-def least_confidence(
-    min_precision: float | None, calibration: Calibration | None, insist: bool = False
-) -> float:
-    """The confidence below which an engine abstains; what cannot be promised is refused.
+@dataclass(frozen=True)
+class Hits:
+    """The answers to Q queries; rows are -1 where a pool held fewer than k photos."""
 
-    insist: take a rehearsal that promises nothing for what it is worth.
+    rows: NDArray[np.int64]  # (Q, k) rows of the index
+    distances: NDArray[np.float32]  # (Q, k) inf where there is no hit
+    cosines: NDArray[np.float32]  # (Q, k) of the descriptors, nan where there is no hit
+    inliers: NDArray[np.float32]  # (Q, k) points that match, nan where nobody looked
+    looked: NDArray[np.int64]  # (Q,) candidates that were looked at a second time
+    shortlist: NDArray[np.int64]  # (Q, n) places, best first
+    posterior: NDArray[np.float32]  # (Q, n) p(place | query) of the shortlist
+    confidence: NDArray[np.float32]  # (Q,) calibrated where the engine has a calibration
+    positions: tuple[Position, ...]  # where each query was taken
+    elapsed_ms: dict[str, NDArray[np.float64]]  # (Q,) a stage; of a batch, its share
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some queries, all that was looked at to answer them, and the answers."""
+
+    first: int  # number of the first query
+    pools: Pools
+    rankings: Rankings
+    spots: NDArray[np.float64]  # (T, 2) where the candidates are
+    hits: Hits
+
+
+@dataclass(frozen=True)
+class PlaceGuess:
+    """A place the classifier shortlisted."""
+
+    place: int
+    posterior: float
+    centre: tuple[float, float]  # east, north
+    photos: int  # in the database
+    tier: str  # head, middle or tail
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is known of where one photo was taken."""
+
+    hits: tuple[Hit, ...]  # best first
+    places: tuple[PlaceGuess, ...]  # the shortlist, best first
+    position: Position
+    confidence: float
+    calibrated: bool  # whether confidence is the probability that it is right
+    doubt: str  # why it is not, in a clause; empty where it is
+    abstains: bool
+    reason: str  # why it abstains; empty when it answers
+    elapsed_ms: dict[str, float]  # a stage
+    looked: int = 0  # candidates that were looked at a second time
+
+
+def stage_times(
+    batch_ms: NDArray[np.float64], scan_ms: float, look_ms: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Milliseconds of each query by stage.
+
+    batch_ms: (3,) that a batch was classified, gathered and ranked in; scan_ms: of one query, the
+    pass over all photos before; look_ms: (Q,) the second look, which is part of the ranking.
     """
-    if min_precision is None:
-        return -np.inf
-    if calibration is None:
-        raise SettingError(
-            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
-            "enough; pass calibration=, or open a run that has one"
-        )
-    if calibration.doubt and not insist:
-        raise SettingError(
-            f"min_precision={min_precision} cannot be promised: {calibration.doubt}, so no other "
-            "day could be rehearsed; calibrate on photos whose place is known (evenplace tune RUN "
-            "--queries PHOTOS), or insist (--insist) on the rehearsal there was"
-        )
-    return calibration.threshold(min_precision)
+    spent = batch_ms / len(look_ms) + [0, scan_ms, -look_ms.mean()]
+    stages = zip(STAGES[1:4], spent, strict=True)
+    found = {stage: np.full(len(look_ms), value) for stage, value in stages}
+    return found | {"verify": look_ms} if look_ms.any() else found
 
 
-def why_uncalibrated(calibration: Calibration | None) -> str:
-    """Why a confidence is no probability, in a clause; empty where it is one."""
-    return "nothing was rehearsed in this way" if calibration is None else calibration.doubt
+def join_hits(parts: Sequence[Hits]) -> Hits:
+    """Batches of answers as one; at least one batch."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [one.name for one in fields(Hits) if one.name not in ("positions", "elapsed_ms")]
+    stages = [stage for stage in STAGES if all(stage in part.elapsed_ms for part in parts)]
+    return Hits(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+        positions=tuple(position for part in parts for position in part.positions),
+        elapsed_ms={s: np.concatenate([part.elapsed_ms[s] for part in parts]) for s in stages},
+    )
+
+
+def no_hits(k: int, places: int) -> Hits:
+    """The answers to no queries: k hits and so many places each."""
+    rows, listed = (np.empty((0, width), np.int64) for width in (k, places))
+    return Hits(
+        rows=rows,
+        **{name: rows.astype(np.float32) for name in ("distances", "cosines", "inliers")},
+        looked=np.empty(0, np.int64),
+        shortlist=listed,
+        posterior=listed.astype(np.float32),
+        confidence=np.empty(0, np.float32),
+        positions=(),
+        elapsed_ms={},
+    )
 
 
 def read_hits(index: Index, found: Hits, query: int) -> list[Hit]:
@@ -153,43 +224,3 @@ def say_bar(min_precision: float, least: float, confidence: float) -> str:
 
 def _hundredths(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}"
-
-
-def fuse_positions(pools: Pools, spots: Spots, best: NDArray[np.int64]) -> list[Position]:
-    """Average the candidates around the best one of each query, each by how alike it looks.
-
-        w_i ∝ exp(30 cos_i),  mean = Σ w p,  cov = Σ w (p - mean)(p - mean)ᵀ + step² I
-
-    Candidates elsewhere do not stretch the ellipse: that the answer may be wrong altogether is
-    what the confidence says.  One candidate has the ellipse of the step alone.
-    spots: (T, 2) east and north, best: (Q,) candidates ranked first, any where none is.
-    """
-    if not len(spots):
-        return [NOWHERE] * len(pools)
-    origin = spots[np.minimum(best, len(spots) - 1)]
-    offset = spots - origin[pools.of]
-    near = np.flatnonzero(np.sum(offset * offset, axis=1) <= _NEAR**2)
-    cuts = np.searchsorted(near, pools.cuts)
-    east, north, weight = offset[near, 0], offset[near, 1], pools.weights[near]
-    parts = np.empty((len(near), 6))
-    for at, part in enumerate((1, east, north, east * east, north * north, east * north)):
-        np.multiply(weight, part, out=parts[:, at])
-    total, *moments = sum_spans(parts, cuts).T  # (Q,) each
-    east, north, easts, norths, cross = (sums / np.maximum(total, 1e-300) for sums in moments)
-    ellipses = _ellipses(
-        easts - east * east + _STEP**2, norths - north * north + _STEP**2, cross - east * north
-    )
-    found = np.stack([origin[:, 0] + east, origin[:, 1] + north, *ellipses], axis=1)
-    return [
-        Position(where[0], where[1], Ellipse(*where[2:])) if count else NOWHERE
-        for where, count in zip(found.tolist(), pools.sizes.tolist(), strict=True)
-    ]
-
-
-def _ellipses(east: Spots, north: Spots, cross: Spots) -> tuple[Spots, Spots, Spots]:
-    """Half axes and bearing of 2 × 2 covariances, in closed form.  (Q,) each."""
-    middle, half = (east + north) / 2, (east - north) / 2
-    reach = np.hypot(half, cross)
-    bearing = 90 - np.degrees(0.5 * np.arctan2(cross, half))  # from east counter-clockwise
-    major, minor = np.sqrt(_CHI2 * (middle + reach)), np.sqrt(_CHI2 * np.maximum(middle - reach, 0))
-    return major, minor, bearing % 180

@@ -4,28 +4,37 @@ N photos · C places · D descriptor
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
+from evenplace.errors import IndexFileError
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.generation import write_first
-from evenplace.retrieval.index import Index, open_index
+from evenplace.retrieval.arrays import Floats, write_array
+from evenplace.retrieval.codec import Codec, measure_loss
+from evenplace.retrieval.generation import (
+    arrived,
+    fitted,
+    once,
+    write_derived,
+    write_descriptors,
+    write_layout,
+    write_rows,
+)
+from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.levels import Levels
-from evenplace.retrieval.manifest import Manifest, next_generation, writing
-from evenplace.retrieval.prototypes import mark_means, reach
+from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
+from evenplace.retrieval.prototypes import PlaceMeans, fill_means, mark_means, reach
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 SCALE = 30.0
 
 
@@ -114,17 +123,51 @@ def index_descriptors(
             prototypes="means" if prototypes is None else "classifier",
             spectra=tuple(spectra),
         )
-        write_first(
-            folder,
-            manifest,
-            {"descriptors": descriptors, **(extra or {})},
-            photos,
-            places,
-            prototypes,
-            levels,
-            keep,
-        )
+        target = folder / manifest.part
+        target.mkdir()
+        photos, order = once(photos, places)
+        loss: dict[str, float] = {}
+        known: dict[str, FileEntry] = {}
+        with arrived(descriptors, len(photos), target) as values:
+            codec = fitted(keep, values)
+            codec.write(target)
+            means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
+            if codec.refines:
+                write_rows(target, "exact", values, order, np.float16)
+            if codec.name != "float16":
+                loss = measure_loss(codec, values, order, places.tiers)
+        for name, given in (extra or {}).items():
+            with arrived(given, len(photos), target) as values:
+                known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
+        _write_prototypes(target, prototypes, means, codec)
+        del means  # of a city a third of a gigabyte
+        if levels is not None:
+            _write_levels(target, levels, codec)
+        ordered = Photos(photos[order.rows].table, photos.skipped)
+        write_layout(target, ordered, places, order.starts)
+        scale, tuning = write_derived(target, manifest, codec, ordered, order.starts)
+        files = entries(target, known)
+        manifest = replace(manifest, scale=scale, tuning=tuning, files=files)
+        replace(manifest, codec=codec.name, loss=loss).write(folder)
     return open_index(folder)
+
+
+def _write_prototypes(
+    target: Path, prototypes: Floats | None, means: PlaceMeans, codec: Codec
+) -> None:
+    """Those given, along the axes that are kept and as long as they were; else means."""
+    if prototypes is not None and codec.axes is not None:
+        prototypes = np.asarray(prototypes, np.float32) @ codec.axes
+    write_array(target / "prototypes.npy", fill_means(prototypes, means.directions()))
+
+
+def _write_levels(target: Path, levels: Levels, codec: Codec) -> None:
+    if codec.axes is not None:
+        raise IndexFileError(
+            f"{codec.name} turns descriptors, and classes of several levels score these places "
+            "as they were trained; keep int8 or float16"
+        )
+    levels.write(target)
 
 
 def _prototypes(network: PlaceNetwork, raw: bool) -> torch.Tensor:

@@ -3,7 +3,7 @@
 Any score will do, with how alike the query and its answer look beside it: a score compares what
 is on the map, and for a photo taken off it something must be nearest too.
 
-    V rehearsed answers · Q queries
+    V rehearsed answers · Q queries, W of which are asked together
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import SettingError
-from evenplace.retrieval.learned_confidence import fit_confidence
+from evenplace.retrieval.arrays import Floats
+from evenplace.retrieval.confidence import fit_confidence
 
-Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _NEVER = 2.0  # above every probability: abstain always
+_LEAST = 20  # queries before a shift is spoken of
+_CHANCE = 0.001  # of saying so where nothing has shifted
 _STRAYS = 0.05  # of what may be wrong, what rehearsed strays may take: 0.5 % of them at 0.9
 
 
@@ -159,3 +161,52 @@ def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> Doubles:
 
 def _sigmoid(score: Doubles) -> Doubles:
     return 1 / (1 + np.exp(-np.clip(score, -60, 60)))
+
+
+def least_confidence(
+    min_precision: float | None, calibration: Calibration | None, insist: bool = False
+) -> float:
+    """The confidence below which an engine abstains; what cannot be promised is refused.
+
+    insist: take a rehearsal that promises nothing for what it is worth.
+    """
+    if min_precision is None:
+        return -np.inf
+    if calibration is None:
+        raise SettingError(
+            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
+            "enough; pass calibration=, or open a run that has one"
+        )
+    if calibration.doubt and not insist:
+        raise SettingError(
+            f"min_precision={min_precision} cannot be promised: {calibration.doubt}, so no other "
+            "day could be rehearsed; calibrate on photos whose place is known (evenplace tune RUN "
+            "--queries PHOTOS), or insist (--insist) on the rehearsal there was"
+        )
+    return calibration.threshold(min_precision)
+
+
+def why_uncalibrated(calibration: Calibration | None) -> str:
+    """Why a confidence is no probability, in a clause; empty where it is one."""
+    return "nothing was rehearsed in this way" if calibration is None else calibration.doubt
+
+
+def find_shift(asked: ArrayLike, rehearsed: ArrayLike) -> str:
+    """Say that queries look less like their answers than rehearsed ones did; empty if not.
+
+    A query of another season, camera or town resembles its answer less.  One photo tells little,
+    and the curve weighs its likeness already; a hundred tell surely.
+    A one-sided Kolmogorov-Smirnov test: the largest excess of the queries' share below any
+    similarity is at most sqrt(-log(chance) / 2 · (1/W + 1/V)).
+    """
+    ours, theirs = (np.sort(np.asarray(part, np.float64)) for part in (asked, rehearsed))
+    if len(ours) < _LEAST or not len(theirs):
+        return ""
+    below = [np.searchsorted(part, ours, side="right") / len(part) for part in (ours, theirs)]
+    most = np.sqrt(-np.log(_CHANCE) / 2 * (1 / len(ours) + 1 / len(theirs)))
+    if float(np.max(below[0] - below[1])) <= most:
+        return ""
+    return (
+        f"these photos look less like the database than the rehearsed ones did (similarity "
+        f"{np.median(ours):.2f} against {np.median(theirs):.2f}), so less may be right than is said"
+    )

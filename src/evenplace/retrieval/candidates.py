@@ -4,16 +4,17 @@ Q queries · P candidates of one · T candidates of all · D descriptor
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
+from evenplace.retrieval.arrays import Floats, Rows
+
 SCALE = 30.0  # makes odds of cosines
+_EACH = ("rows", "places", "cosines", "log_posterior")  # what a candidate has
 _BITS = 63  # of an integer, without its sign
 
 
@@ -32,14 +33,8 @@ class Pool:
 
     def alone(self) -> "Pools":
         """This pool as a batch of one."""
-        return Pools(
-            rows=self.rows,
-            places=self.places,
-            cosines=self.cosines,
-            log_posterior=self.log_posterior,
-            queries=self.query[None],
-            cuts=np.array([0, len(self)]),
-        )
+        each = {name: getattr(self, name) for name in _EACH}
+        return Pools(**each, queries=self.query[None], cuts=np.array([0, len(self)]))
 
 
 @dataclass(frozen=True)
@@ -58,13 +53,8 @@ class Pools:
 
     def __getitem__(self, query: int) -> Pool:
         mine = slice(self.cuts[query], self.cuts[query + 1])
-        return Pool(
-            self.rows[mine],
-            self.places[mine],
-            self.cosines[mine],
-            self.log_posterior[mine],
-            self.queries[query],
-        )
+        own = {name: getattr(self, name)[mine] for name in _EACH}
+        return Pool(**own, query=self.queries[query])
 
     @cached_property
     def sizes(self) -> Rows:
@@ -76,33 +66,26 @@ class Pools:
         """Which query each candidate is of.  (T,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def without(self, hidden: NDArray[np.bool_]) -> "Pools":
-        """The same, some candidates hidden.  hidden: (T,)."""
-        cuts = np.concatenate([[0], np.cumsum(~hidden)])[self.cuts]
-        return self._chosen(np.flatnonzero(~hidden), cuts)
+    def hiding(self, rows: Sequence[Rows]) -> "Pools":
+        """The same without some rows of the index, for each query its own."""
+        unseen = [np.isin(self[query].rows, own) for query, own in enumerate(rows)]
+        seen = ~np.concatenate(unseen)
+        cuts = np.concatenate([[0], np.cumsum(seen)])[self.cuts]
+        return self._chosen(np.flatnonzero(seen), cuts)
 
     def beside(self, query: Rows, rows: Rows, cosines: Floats, likely: Floats) -> "Pools":
         """The same, and photos in no place behind the candidates of their queries.  (M,) each."""
-        more = Pools(
-            rows=np.concatenate([self.rows, rows]),
-            places=np.concatenate([self.places, np.full(len(rows), -1)]),
-            cosines=np.concatenate([self.cosines, cosines]),
-            log_posterior=np.concatenate([self.log_posterior, likely]),
-            queries=self.queries,
-            cuts=self.cuts,
-        )
+        more = (rows, np.full(len(rows), -1), cosines, likely)
+        both = {
+            name: np.concatenate([getattr(self, name), came])
+            for name, came in zip(_EACH, more, strict=True)
+        }
         cuts = self.cuts + np.append(0, np.cumsum(np.bincount(query, minlength=len(self))))
-        return more._chosen(np.argsort(np.concatenate([self.of, query]), kind="stable"), cuts)
+        order = np.argsort(np.concatenate([self.of, query]), kind="stable")
+        return replace(self, **both)._chosen(order, cuts)
 
     def _chosen(self, which: Rows, cuts: Rows) -> "Pools":
-        return Pools(
-            rows=self.rows[which],
-            places=self.places[which],
-            cosines=self.cosines[which],
-            log_posterior=self.log_posterior[which],
-            queries=self.queries,
-            cuts=cuts,
-        )
+        return replace(self, cuts=cuts, **{name: getattr(self, name)[which] for name in _EACH})
 
     def sums(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
         """Sum over each query's candidates.  (T, ...) -> (Q, ...)."""
@@ -125,9 +108,12 @@ class Pools:
         """Pairs of a query and a place: query (S,), place (S,), and the pair of each candidate."""
         span = int(self.places.max(initial=-1)) + 2
         keys = self.of * span + self.places + 1
-        begins = np.diff(keys, prepend=-1) != 0  # places stand together: few runs to sort
-        pairs, which = np.unique(keys[begins], return_inverse=True)
-        return pairs // span, pairs % span - 1, which[np.cumsum(begins) - 1]
+        begins = np.diff(keys, prepend=-1) != 0
+        pairs, which = keys[begins], np.cumsum(begins) - 1
+        if len(set(pairs.tolist())) < len(pairs):  # places stand together, unless somebody mixed
+            pairs, again = np.unique(pairs, return_inverse=True)
+            which = again[which]
+        return pairs // span, pairs % span - 1, which
 
 
 def sum_spans(values: NDArray[np.floating], cuts: Rows) -> NDArray[np.float64]:

@@ -22,14 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import map_array, write_array
+from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
-from evenplace.retrieval.row_products import dots
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
 _SAMPLE, _FEWEST_SAMPLED = 20_000, 4096  # prototypes the axes are fitted to: fewer of wide ones,
@@ -135,8 +131,13 @@ class Coarse:
 
 def compare_places(prototypes: Floats, queries: Floats, places: Rows) -> Floats:
     """<query, prototype> of each query with its own places, on all cores.  (Q, R) -> (Q, R)."""
-    faiss: Any = import_module("faiss")  # its types leave this function out
     found = np.empty(places.shape, np.float32)
+    try:
+        faiss: Any = import_module("faiss")  # its types leave this function out
+    except ImportError:
+        for query, own, out in zip(queries, places, found, strict=True):
+            np.vecdot(prototypes[own], query, out=out)
+        return found
     arrays = (found, queries, prototypes, places)
     faiss.fvec_inner_products_by_idx(*map(faiss.swig_ptr, arrays), queries.shape[1], *places.shape)
     return found

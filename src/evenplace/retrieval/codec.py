@@ -26,14 +26,19 @@ from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.arrays import Column, map_array, write_array
-from evenplace.retrieval.row_products import compare_rows, widened
+from evenplace.retrieval.arrays import (
+    Column,
+    Floats,
+    Rows,
+    compare_rows,
+    map_array,
+    widened,
+    write_array,
+)
 
 if TYPE_CHECKING:
     from evenplace.retrieval.generation import Order
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 SAMPLE = 16_384  # photos that a codec is fitted to
 _AXES_SAMPLE = 4096  # of them, for axes
 _FEWEST = 256  # photos that product codes are fitted to

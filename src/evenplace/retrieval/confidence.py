@@ -6,10 +6,23 @@ be the same answer as the first (P,); see `same_answer`.  Higher is surer.  Only
 how much to trust them.  A calibration (`calibration.py`) makes a probability of any of them.
 `docs/method.md` has what each is worth.
 
-    P candidates
+Several witnesses at once are weighed as held-out photos taught (`LearnedConfidence`):
+
+    evidence   log odds of the answer's surroundings, by the score after the second look
+    matches    what the answer's inliers are worth (`verification.worth`)
+    lead       by how much that is more than the best of what says something else
+    likeness   cosine of the descriptors
+
+The first is about the map alone: for a photo taken off it something must be nearest, and its
+odds can be high.  The others are about the pictures, and low then.  Photos that cannot be on
+the map are part of the rehearsal: held-out ones whose surroundings were hidden.
+
+    P candidates · V rehearsed answers · T witnesses · Q queries
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +30,19 @@ from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
-from evenplace.retrieval.rerank import Pool, Ranking
+from evenplace.retrieval.arrays import Floats
+from evenplace.retrieval.candidates import Pool, Ranking, Rankings
+from evenplace.retrieval.positions import RADIUS, Around
+from evenplace.retrieval.verification import worth
 
+Doubles = NDArray[np.float64]
 Spots = NDArray[np.float64]
 Same = NDArray[np.bool_]
 Confidence = Callable[[Pool, Ranking, Spots, Same], float]
 
-RADIUS = 25.0
 TURN = 45.0
+_RIDGE = 1.0  # an answer's worth of doubt about each weight
+_STEPS = 50
 _CERTAIN = 30.0  # log odds that stand for a pool with nothing but the answer's surroundings
 
 
@@ -138,4 +156,103 @@ def build_confidence(name: str, **settings: Any) -> Confidence:
     if name not in CONFIDENCES:
         raise unknown_name("confidence", name, CONFIDENCES)
     source = CONFIDENCES[name]
-    return lambda pool, ranking, spots, same: source(pool, ranking, spots, same, **settings)
+    return partial(source, **settings) if settings else source
+
+
+def judge(
+    source: Confidence,
+    around: Around,
+    rankings: Rankings,
+    headings: Floats | None = None,
+    calibration: Callable[[Floats, Floats], Floats] | None = None,
+) -> Floats:
+    """The confidence of each answer of a batch, 0 where there is none.  (Q,).
+
+    headings: (N,) of all photos, where an answer must also look the query's way: then only
+    candidates that do count for it.  calibration: takes raw confidences and likenesses.
+    """
+    batch = source is mass and headings is None
+    sure = around.masses() if batch else _one_by_one(source, around, rankings, headings)
+    if calibration is not None:
+        cosines = np.append(around.pools.cosines, np.float32(0))  # of an empty pool, anything
+        sure = calibration(sure, cosines[around.best])
+    return np.where(around.pools.sizes > 0, sure, 0).astype(np.float32)
+
+
+def _one_by_one(
+    source: Confidence, around: Around, rankings: Rankings, headings: Floats | None
+) -> Floats:
+    pools = around.pools
+    sure = np.zeros(len(pools), np.float32)
+    for query in np.flatnonzero(pools.sizes).tolist():
+        pool, ranking = pools[query], rankings[query]
+        spots = around.spots[pools.cuts[query] : pools.cuts[query + 1]]
+        turned = None if headings is None else headings[pool.rows]
+        same = same_answer(int(ranking.order[0]), spots, turned)
+        sure[query] = source(pool, ranking, spots, same)
+    return sure
+
+
+def witnesses(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> Doubles:
+    """What each witness says of the answer.  -> (T,)."""
+    matches = inliers(pool, ranking, spots, same)
+    elsewhere = 0.0
+    if ranking.inliers is not None:
+        others = np.nan_to_num(ranking.inliers[~same[ranking.order]])
+        elsewhere = float(np.max(others, initial=0))
+    return np.array(
+        [
+            evidence(pool, ranking, spots, same),
+            worth(matches),
+            worth(matches) - worth(elsewhere),
+            pool.cosines[ranking.order[0]],
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class LearnedConfidence:
+    """A weighted sum of the witnesses: log odds, which a calibration makes a probability of."""
+
+    weights: tuple[float, ...]  # (T,)
+    offset: float
+
+    def __call__(self, pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+        return float(witnesses(pool, ranking, spots, same) @ self.weights + self.offset)
+
+
+def fit_confidence(heard: Doubles, right: NDArray[np.bool_]) -> LearnedConfidence:
+    """Weigh the witnesses by penalised logistic regression; none may speak against itself.
+
+    heard: (V, T), right: (V,).
+    """
+    centre, spread = heard.mean(axis=0), heard.std(axis=0)
+    spread[spread < 1e-9] = np.inf  # a witness that always says the same says nothing
+    scaled = (heard - centre) / spread
+    asked = np.isfinite(spread)
+    while True:
+        fitted = _logistic(scaled * asked, right)
+        against = asked & (fitted[:-1] < 0)
+        if not against.any():
+            break
+        asked &= ~against
+    weights = fitted[:-1] * asked / spread
+    return LearnedConfidence(
+        weights=tuple(weights.tolist()), offset=float(fitted[-1] - weights @ centre)
+    )
+
+
+def _logistic(terms: Doubles, right: NDArray[np.bool_]) -> Doubles:
+    """Newton's steps to the weights, and the intercept last.  (V, T) -> (T + 1,)."""
+    table = np.column_stack([terms, np.ones(len(terms))])
+    weights = np.zeros(table.shape[1])
+    penalty = np.diag([_RIDGE] * terms.shape[1] + [1e-6])
+    for _ in range(_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(table @ weights, -30, 30)))
+        slope = table.T @ (chance - right) + penalty @ weights
+        bend = (table * (chance * (1 - chance))[:, None]).T @ table + penalty
+        step = np.linalg.solve(bend, slope)
+        weights = weights - step
+        if np.abs(step).max() < 1e-9:
+            break
+    return weights

@@ -1,4 +1,4 @@
-"""The weights of a fused score, learned from photos whose place is known instead of chosen.
+"""The weights of a fused score and of a second look, learned from photos whose place is known.
 
 The score of a candidate is the log of its odds to be the match.  So take queries that the model
 has not seen, and find the weights under which the best photo that matches wins most surely over
@@ -16,11 +16,12 @@ nothing to overfit, and no constant left to tune.
 Queries lie one after the other, each as long as its pool, and a few at a time are weighed: what
 a padded table of the longest would take (one pool of 20,000 beside 600 of 60: 1 GB) is never made.
 
-    V queries · T candidates of all
+    V queries · T candidates of all · N candidates of one that were looked at · S stages of a look
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -29,12 +30,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.rerank import Fused
+from evenplace.retrieval.second_look import FIRST, LookWeights
+from evenplace.retrieval.verification import worth
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
-
+_EACH = ("cosines", "impostors", "log_posterior", "log_sizes", "right")  # of a candidate
 _SPREAD = (0.5, 0.5, 1.0, 1.0)  # how far a query's worth of evidence moves each weight
+_LOST, _ENOUGH = 0.005, 20  # settled: of at least so many that stop, so few lose a right answer
+_LEAST, _MOST = 30, 200  # inliers that may settle it: of one pass 15 did, and cost another day
 _NOTHING = -1e9
 _BLOCK = 1 << 18  # candidates weighed at a time, and those of one query more
 
@@ -60,27 +65,22 @@ class Evidence:
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """The queries of several, one after the other."""
-        names = ("cosines", "impostors", "log_posterior", "log_sizes", "right")
         sizes = np.concatenate([np.diff(part.cuts) for part in parts])
         return cls(
-            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH},
             cuts=np.append(0, np.cumsum(sizes)),
             counts=np.concatenate([part.counts for part in parts]),
         )
 
-    def telling(self) -> "Evidence":
+    def telling(self) -> Self:
         """The queries that have a right candidate; the others say nothing about the weights."""
-        sizes = np.diff(self.cuts)
-        found = np.bincount(self._of[self.right], minlength=len(self)) > 0
-        kept = found[self._of]
-        return Evidence(
-            self.cosines[kept],
-            self.impostors[kept],
-            self.log_posterior[kept],
-            self.log_sizes[kept],
-            self.right[kept],
-            np.append(0, np.cumsum(sizes[found])),
-            self.counts[found],
+        of = np.repeat(np.arange(len(self)), np.diff(self.cuts))
+        found = np.bincount(of[self.right], minlength=len(self)) > 0
+        return replace(
+            self,
+            **{name: getattr(self, name)[found[of]] for name in _EACH},
+            cuts=np.append(0, np.cumsum(np.diff(self.cuts)[found])),
+            counts=self.counts[found],
         )
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
@@ -93,16 +93,12 @@ class Evidence:
             start = self.cuts[first]
             last = max(first + 1, int(np.searchsorted(self.cuts, start + _BLOCK, "right")) - 1)
             mine = slice(start, self.cuts[last])
-            fields = (self.cosines, self.impostors, self.log_posterior, self.log_sizes)
-            terms = torch.from_numpy(np.stack([one[mine] for one in fields])).double()
+            fields = [getattr(self, name)[mine] for name in _EACH[:4]]
+            terms = torch.from_numpy(np.stack(fields)).double()
             of = np.repeat(np.arange(last - first), np.diff(self.cuts[first : last + 1]))
             counts = torch.from_numpy(self.counts[first:last]).double()
             yield terms, torch.from_numpy(self.right[mine]), torch.from_numpy(of), counts
             first = last
-
-    @property
-    def _of(self) -> Rows:
-        return np.repeat(np.arange(len(self)), np.diff(self.cuts))
 
 
 def fit_fused(asked: Evidence, start: Fused | None = None) -> Fused:
@@ -116,26 +112,38 @@ def fit_fused(asked: Evidence, start: Fused | None = None) -> Fused:
     first = torch.tensor(
         [np.log(start.scale), start.impostor, np.log(start.posterior), start.balance]
     ).double()
-    moved = torch.zeros(4, dtype=torch.double, requires_grad=True)
-    optimiser = torch.optim.LBFGS([moved], max_iter=100, line_search_fn="strong_wolfe")
 
-    def add(cost: Tensor) -> float:
-        (cost / len(telling)).backward()  # type: ignore[no-untyped-call]
-        return float(cost.detach()) / len(telling)
-
-    def step() -> float:
-        optimiser.zero_grad()
-        total = add(moved.square().sum())
+    def costs(moved: Tensor) -> Iterator[Tensor]:
         for (cosines, impostors, posterior, sizes), right, of, counts in telling.blocks():
             scale, impostor, weight, balance = _weights(first, moved)
             score = scale * (cosines - impostor * impostors)
             score = score + weight * (posterior - balance * sizes)
-            total += add((counts * surprise(score, right, of)).sum())
+            yield (counts * surprise(score, right, of)).sum()
+
+    moved = _best_move(4, costs, len(telling))
+    scale, impostor, weight, balance = (float(w) for w in _weights(first, moved))
+    return Fused(scale=scale, posterior=weight, balance=balance, impostor=impostor)
+
+
+def _best_move(weights: int, costs: Callable[[Tensor], Iterator[Tensor]], queries: int) -> Tensor:
+    """How far to move each weight from its start: where the costs of the queries are least.
+
+    A penalty worth one query holds each in its place.  Costs come in parts, so that one part's
+    derivative is in memory at a time.
+    """
+    moved = torch.zeros(weights, dtype=torch.double, requires_grad=True)
+    optimiser = torch.optim.LBFGS([moved], max_iter=100, line_search_fn="strong_wolfe")
+
+    def step() -> float:
+        optimiser.zero_grad()
+        total = 0.0
+        for cost in chain([moved.square().sum()], costs(moved)):
+            (cost / queries).backward()  # type: ignore[no-untyped-call]
+            total += float(cost.detach()) / queries
         return total
 
     optimiser.step(step)  # type: ignore[no-untyped-call]
-    scale, impostor, weight, balance = (float(w) for w in _weights(first, moved.detach()))
-    return Fused(scale=scale, posterior=weight, balance=balance, impostor=impostor)
+    return moved.detach()
 
 
 def count_queries(places: Rows, favour: str) -> Floats:
@@ -174,3 +182,84 @@ def _weights(first: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor, Tens
     """Scale, impostor, posterior, balance; scale and posterior stay positive."""
     place = first + moved * torch.tensor(_SPREAD).double()
     return place[0].exp(), place[1], place[2].exp(), place[3]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The candidates of one rehearsed query, as the rule ranked them."""
+
+    distances: Floats  # (N,)
+    inliers: Floats  # (N,)
+    right: NDArray[np.bool_]  # (N,)
+
+
+def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookWeights:
+    """Learn what matches are worth: the weights under which the best right photo wins most surely.
+
+    As `fit_fused`: a penalty worth one query holds each weight near its start.
+    """
+    start = start or LookWeights()
+    telling = [one for one in asked if one.right.any() and not one.right.all()]
+    if not telling:
+        return start
+    distances, gained, right, of = _flat(telling)  # (T,) candidates of all queries
+    first = torch.tensor([np.log(start.scale), np.log(start.inliers)]).double()
+
+    def costs(moved: Tensor) -> Iterator[Tensor]:
+        scale, worth = (first + moved).exp()
+        yield surprise(worth * gained - scale * distances, right, of).sum()
+
+    scale, worth = (first + _best_move(2, costs, len(telling))).exp().tolist()
+    weights = LookWeights(scale, worth)
+    return replace(weights, settled=_settled(asked, weights))
+
+
+def _settled(asked: Sequence[Looked], weights: LookWeights) -> int:
+    """The least inliers at which stopping loses a right answer once in 200 times; 0 for none.
+
+    Looking on could only correct an answer: whether it is right does not matter here.
+    """
+    stages = [stage for one in asked if (stage := _stages(one, weights)) is not None]
+    settled = 0
+    for least in range(_MOST, _LEAST - 1, -1):
+        stopped = [stage for stage in stages if stage.most[-2] >= least]
+        if len(stopped) < _ENOUGH:
+            continue
+        at = [int(np.argmax(stage.most >= least)) for stage in stopped]
+        lost = [s.right[-1] and not s.right[end] for s, end in zip(stopped, at, strict=True)]
+        if np.mean(lost) > _LOST:
+            break
+        settled = least
+    return settled
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """What is known of a query after each five candidates."""
+
+    most: Floats  # (S,) inliers of the best so far
+    right: NDArray[np.bool_]  # (S,) whether the answer would be right
+
+
+def _stages(one: Looked, weights: LookWeights) -> _Stages | None:
+    """None where there is nothing left to stop before."""
+    ends = [*range(FIRST, len(one.inliers), FIRST), len(one.inliers)]
+    if len(ends) < 2:
+        return None
+    ranking, right = Ranking(np.arange(len(one.right)), one.distances), []
+    for end in ends:
+        seen = np.where(np.arange(len(one.inliers)) < end, one.inliers, 0)
+        right.append(one.right[weights.rank(ranking, seen).order[0]])
+    most = np.array([one.inliers[:end].max() for end in ends])
+    return _Stages(most=most, right=np.array(right))
+
+
+def _flat(asked: Sequence[Looked]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Distances in their spreads, what inliers are worth, which are right, whose.  (T,) each."""
+    of = np.repeat(np.arange(len(asked)), [len(one.right) for one in asked])
+    distances = np.concatenate(
+        [one.distances / (np.std(one.distances, dtype=np.float64) or 1.0) for one in asked]
+    )
+    gained = worth(np.concatenate([one.inliers for one in asked]))
+    right = np.concatenate([one.right for one in asked])
+    return tuple(torch.from_numpy(part) for part in (distances, gained, right, of))  # type: ignore[return-value]

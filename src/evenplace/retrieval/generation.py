@@ -3,9 +3,13 @@
 N photos · C places · D descriptor · W numbers a photo
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +21,27 @@ from evenplace.photos.choose import first_of_each
 from evenplace.photos.files import sync
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, map_array, write_array, write_blocks, write_photos
+from evenplace.retrieval.arrays import (
+    Column,
+    Floats,
+    Rows,
+    append_blocks,
+    map_array,
+    widened,
+    write_array,
+    write_blocks,
+    write_photos,
+)
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec, measure_loss
-from evenplace.retrieval.impostors import impostor_terms
-from evenplace.retrieval.index import ROWS
-from evenplace.retrieval.levels import Levels
-from evenplace.retrieval.manifest import FileEntry, Manifest, entries
-from evenplace.retrieval.prototypes import PlaceMeans, fill_means, fit_scale, photo_spread
-from evenplace.retrieval.row_products import widened
+from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
+from evenplace.retrieval.impostors import Impostors
+from evenplace.retrieval.index import ROWS, Index
+from evenplace.retrieval.manifest import FileEntry, Manifest
+from evenplace.retrieval.prototypes import PlaceMeans, fit_scale, photo_spread
 from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
 from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
-BLOCK = 8192
+BLOCK = 2048  # rows at a time: what fits a cache costs half of what does not
 
 
 @dataclass(frozen=True)
@@ -51,67 +61,7 @@ def by_place(labels: Rows, count: int) -> Order:
     return Order(rows, numbered[rows], starts)
 
 
-def write_first(
-    folder: Path,
-    manifest: Manifest,
-    columns: Mapping[str, Any],
-    photos: Photos,
-    places: Places,
-    prototypes: Floats | None,
-    levels: Levels | None = None,
-    keep: str | int | None = None,
-) -> None:
-    """Write a generation from scratch and switch to it.
-
-    columns: what is kept of each photo, `descriptors` among them: arrays (N, W) or blocks of rows
-    in the order of the photos.  prototypes: of the places, else, or where they are nan, their
-    photos' mean directions.  A scale of 0 is fitted.  keep: how descriptors are kept: a codec's
-    name, or bytes a photo.
-    """
-    target = folder / manifest.part
-    target.mkdir()
-    photos, order = _once(photos, places)
-    known, codec, loss = {}, Codec(), {}
-    for name, given in columns.items():
-        with arrived(given, len(photos), target) as values:
-            if name != "descriptors":
-                known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
-                continue
-            codec = _fitted(keep, values)
-            codec.write(target)
-            means, known[f"{ROWS}{name}.npy"] = write_descriptors(target, values, order, codec)
-            if codec.refines:
-                write_rows(target, "exact", values, order, np.float16)
-            if codec.name != "float16":
-                loss = measure_loss(codec, values, order, places.tiers)
-            if prototypes is not None and codec.axes is not None:  # it keeps its own length
-                prototypes = np.asarray(prototypes, np.float32) @ codec.axes
-            prototypes = fill_means(prototypes, means.directions())
-            del means
-    assert prototypes is not None
-    ordered = Photos(photos[order.rows].table, photos.skipped)
-    write_array(target / "prototypes.npy", prototypes)
-    prototypes = np.asarray(map_array(target / "prototypes.npy"))  # memory for what follows
-    if levels is not None:
-        if codec.axes is not None:
-            raise IndexFileError(
-                f"{codec.name} turns descriptors, and classes of several levels score these places "
-                "as they were trained; keep int8 or float16"
-            )
-        levels.write(target)
-    write_layout(target, ordered, places, order.starts)
-    with ThreadPoolExecutor(1) as disk:
-        settled = disk.submit(sync, target / f"{ROWS}descriptors.npy")
-        kept = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
-        scale, tuning = _write_derived(target, manifest, kept, ordered, order.starts, prototypes)
-        settled.result()
-    files = entries(target, known)
-    replace(manifest, scale=scale, tuning=tuning, files=files, codec=codec.name, loss=loss).write(
-        folder
-    )
-
-
-def _once(photos: Photos, places: Places) -> tuple[Photos, Order]:
+def once(photos: Photos, places: Places) -> tuple[Photos, Order]:
     """The photos place by place, each file once; those that came again are skipped ones."""
     first = first_of_each(photos)
     order = by_place(places.locate(photos)[first], len(places))
@@ -160,7 +110,7 @@ def write_rows(
     return write_blocks(target / f"{ROWS}{name}.npy", blocks, shape, kind or values.dtype)
 
 
-def _fitted(keep: str | int | None, values: Any) -> Codec:
+def fitted(keep: str | int | None, values: Any) -> Codec:
     """The codec that was asked for, fitted to photos evenly chosen."""
     count, dim = values.shape
     name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
@@ -189,56 +139,52 @@ def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
             yield begun, block.result()
 
 
-class arrived:  # noqa: N801  a context manager reads like a verb
+@contextmanager
+def arrived(given: Any, count: int, folder: Path) -> Iterator[Any]:
     """Rows as an array: what comes in blocks is put into a file first, and taken away after."""
-
-    def __init__(self, given: Any, count: int, folder: Path) -> None:
-        self._given, self._count, self._path = given, count, folder / "arriving.npy"
-
-    def __enter__(self) -> Any:
-        values = self._given
-        if not hasattr(values, "shape"):
-            values = self._spooled(iter(values))
-        if len(values.shape) != 2 or values.shape[0] != self._count:
-            raise IndexFileError(
-                f"descriptors have shape {tuple(values.shape)}, but there are {self._count} "
-                "photos; give one row a photo"
-            )
-        return values
-
-    def __exit__(self, *_: object) -> None:
-        self._path.unlink(missing_ok=True)
-
-    def _spooled(self, blocks: Iterator[NDArray[Any]]) -> NDArray[Any]:
-        first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
-        rest: Iterable[NDArray[Any]] = (np.asarray(block) for block in blocks)
-
-        def every() -> Iterator[NDArray[Any]]:
-            yield first
-            yield from rest
-
-        write_blocks(self._path, every(), (self._count, first.shape[1]), first.dtype)
-        return map_array(self._path)
+    path = folder / "arriving.npy"
+    values = given if hasattr(given, "shape") else _spooled(iter(given), count, path)
+    if len(values.shape) != 2 or values.shape[0] != count:
+        raise IndexFileError(
+            f"descriptors have shape {tuple(values.shape)}, but there are {count} "
+            "photos; give one row a photo"
+        )
+    try:
+        yield values
+    finally:
+        path.unlink(missing_ok=True)
 
 
-def _write_derived(
-    target: Path,
-    manifest: Manifest,
-    descriptors: Descriptors,
-    photos: Photos,
-    starts: Rows,
-    prototypes: Floats,
+def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[Any]:
+    first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
+    every = chain([first], map(np.asarray, blocks))
+    write_blocks(path, every, (count, first.shape[1]), first.dtype)
+    return map_array(path)
+
+
+def write_derived(
+    target: Path, manifest: Manifest, codec: Codec, photos: Photos, starts: Rows
 ) -> tuple[float, dict[str, Any]]:
-    """What follows from the descriptors: scale, codes, impostors, spectra."""
-    scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
-    coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
+    """What follows from descriptors and prototypes: scale, codes, impostors, spectra.
+
+    The scale and what was measured of the codes; a scale of 0 is fitted.
+    """
+    rows = target / f"{ROWS}descriptors.npy"
+    prototypes = np.asarray(map_array(target / "prototypes.npy"))
+    descriptors = Descriptors(Column(rows, mapped=True), codec)
     every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))
-    impostors = impostor_terms(descriptors, photos.points, starts, prototypes, coarse, every, loose)
-    write_blocks(target / "impostors.npy", impostors, (len(photos),), np.float32)
-    for name in manifest.spectra:
-        spread = photo_spread(descriptors, starts)
-        points = draw_frequencies(name, prototypes.shape[1], spread=spread)
-        write_spectra(target, name, descriptors, starts, points)
+    with ThreadPoolExecutor(1) as disk:
+        settled = disk.submit(sync, rows)
+        scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
+        coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
+        impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
+        terms = impostors.terms(every, loose)
+        write_blocks(target / "impostors.npy", terms, (len(photos),), np.float32)
+        for name in manifest.spectra:
+            spread = photo_spread(descriptors, starts)
+            points = draw_frequencies(name, prototypes.shape[1], spread=spread)
+            write_spectra(target, name, descriptors, starts, points)
+        settled.result()
     return scale, tuning
 
 
@@ -263,3 +209,67 @@ def check_units(block: Floats, rows: Rows) -> None:
             f"descriptor {rows[bad[0]]} has length {norms[bad[0]]:.3g} "
             f"({len(bad)} like it); descriptors must be finite and of unit length"
         )
+
+
+def grow_columns(
+    index: Index, origin: Rows, given: Mapping[str, NDArray[Any]], target: Path
+) -> tuple[dict[str, Column], dict[str, FileEntry]]:
+    """The rows of all photos: those that came behind the others, or all of them in order.
+
+    origin: (N,) row of the index that each is now; from its length on, those given.  Also what
+    each file hashes to.
+    """
+    before = index.manifest.part
+    columns, known, slots = {}, {}, _slots(index, origin)
+    if slots is not None:
+        write_array(target / "slots.npy", slots)
+    for name, column in index.columns.items():
+        path = target / f"{ROWS}{name}.npy"
+        entry = index.manifest.files[f"{before}/{path.name}"]
+        if slots is None:
+            shape = (len(origin), column.shape[1])
+            blocks = _merged(column, given[name], origin)
+            known[path.name] = write_blocks(path, blocks, shape, column.dtype)
+        else:
+            _link(index.folder / before / path.name, path)
+            came = origin[origin >= len(index)] - len(index)
+            blocks = (given[name][came[at : at + BLOCK]] for at in range(0, len(came), BLOCK))
+            known[path.name] = append_blocks(path, entry, blocks, column.dtype)
+        columns[name] = Column(path, slots, mapped=True)
+    return columns, known
+
+
+def _slots(index: Index, origin: Rows) -> Rows | None:
+    """Which row is each photo's when those that came are written last; None: write all anew.
+
+    That is when half of the rows would be of photos that went.
+    """
+    column, old = index.columns["descriptors"], origin < len(index)
+    entry = index.manifest.files[f"{index.manifest.part}/{column.path.name}"]
+    there = (entry.total - column.begins) // column.width
+    if 2 * len(origin) < there + (~old).sum():
+        return None
+    slots = np.empty(len(old), np.int64)
+    kept = origin[old]
+    slots[old] = kept if column.slots is None else column.slots[kept]
+    slots[~old] = there + np.arange((~old).sum())
+    return slots
+
+
+def _link(file: Path, name: Path) -> None:
+    """Another name of a file; a copy on disks that give only one."""
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copyfile(file, name)
+
+
+def _merged(column: Column, given: NDArray[Any], origin: Rows) -> Iterator[NDArray[Any]]:
+    """Rows of photos that were there and of those that came, a block at a time."""
+    for start in range(0, len(origin), BLOCK):
+        rows = origin[start : start + BLOCK]
+        came = rows >= len(column)
+        block = np.empty((len(rows), column.shape[1]), column.dtype)
+        block[came] = given[rows[came] - len(column)]
+        block[~came] = column[rows[~came]]
+        yield block

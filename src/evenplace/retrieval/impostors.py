@@ -5,27 +5,29 @@
 Photos nearby are left out because they show the same place: counting them would punish
 well-covered streets.
 
-N photos · C places · D descriptor · m look-alike places
+N photos · C places, H of them with photos · D descriptor · m look-alike places
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from evenplace.arrays import ranges
+from evenplace.describe.onnx_engine import own_cores
+from evenplace.retrieval.arrays import Floats, Rows, dots, widened
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
+Spots = NDArray[np.float64]
 APART, NEIGHBOURS = 50.0, 10
 EXACT = 20_000  # photos up to which all pairs are compared
 _BLOCK = 2048
-_TILE, _TILES = 16, 128  # photos of one place compared at once, and such tiles
+_TOGETHER = 64  # places compared at a time
 _PROBES = 8  # lists of places that are looked through
 _PLACES, _PHOTOS = 10, 3  # look-alike places of a place, and photos read of each
 _SAMPLE, _THOROUGH = 256, 50  # photos that correct the others, and the places they are sought in
@@ -33,7 +35,7 @@ _SAMPLE, _THOROUGH = 256, 50  # photos that correct the others, and the places t
 
 def impostor_similarity(
     descriptors: Any,
-    positions: NDArray[np.float64],
+    positions: Spots,
     rows: Rows | None = None,
     *,
     neighbours: int = NEIGHBOURS,
@@ -44,207 +46,192 @@ def impostor_similarity(
     A photo with fewer look-alikes far away averages those it has; with none, r = 0.
     descriptors: (N, D) unit, positions: (N, 2) metres -> (rows,).
     """
-    vectors = torch.from_numpy(np.asarray(descriptors, np.float32))
-    spots = torch.from_numpy(positions)
-    chosen = torch.arange(len(vectors)) if rows is None else torch.from_numpy(rows)
-    parts = [
-        _similarity(vectors[part], spots[part], vectors, spots, neighbours, apart)
-        for part in torch.split(chosen, _BLOCK)
-    ]
-    return torch.cat(parts).numpy() if parts else np.empty(0, np.float32)
-
-
-def impostor_terms(
-    descriptors: Any,
-    positions: NDArray[np.float64],
-    starts: Rows,
-    prototypes: Floats,
-    coarse: Coarse | None,
-    places: Rows,
-    loose: Rows,
-) -> Iterator[Floats]:
-    """r of the photos of some places, place by place, and of some in no place, block by block.
-
-    Up to 20,000 photos against all others.  Of more, a place is compared with 3 photos of each of
-    the 10 places that look most like it and lie elsewhere.  What that misses makes r too small by
-    .04 to .06, so 256 photos are looked at thoroughly and the rest follows their line; the
-    benchmark has figures.  All pairs of 2.8 million photos would be 6e15 products.
-    """
-    if len(descriptors) <= EXACT:
-        rows = np.concatenate([ranges(starts[places], starts[places + 1])[0], loose])
-        yield impostor_similarity(descriptors, positions, rows)
-        return
-    yield from _against_look_alikes(descriptors, positions, starts, prototypes, coarse, places)
-    sample = np.unique(np.linspace(0, len(descriptors) - 1, _BLOCK).astype(np.int64))
-    theirs = torch.from_numpy(descriptors[sample]).float(), torch.from_numpy(positions[sample])
-    for at in range(0, len(loose), _BLOCK):  # photos in no place: against an even sample of all
-        rows = loose[at : at + _BLOCK]
-        mine = torch.from_numpy(descriptors[rows]).float(), torch.from_numpy(positions[rows])
-        yield _similarity(*mine, *theirs, NEIGHBOURS, APART).numpy()
-
-
-def _against_look_alikes(
-    descriptors: Any,
-    positions: NDArray[np.float64],
-    starts: Rows,
-    prototypes: Floats,
-    coarse: Coarse | None,
-    places: Rows,
-) -> Iterator[Floats]:
-    held = np.flatnonzero(np.diff(starts))
-    asked = np.flatnonzero(np.isin(held, places))
-    if not len(asked):
-        return
-    centres = np.add.reduceat(positions[: starts[-1]], starts[held]) / np.diff(starts)[held, None]
-    spots = torch.from_numpy((positions - positions[0]).astype(np.float32))
-    search = _nearest_places(prototypes, held, coarse)
-
-    def terms(asked: Rows) -> Iterator[Floats]:
-        alike = _look_alikes(prototypes, held, asked, centres, search)  # (asked, m)
-        tiles = -(-np.diff(starts)[held[asked]] // _TILE)
-        whose = np.repeat(np.arange(len(asked)), tiles)  # which of the asked each tile is of
-        before = (np.cumsum(tiles) - tiles)[whose]
-        first = starts[held[asked]][whose] + _TILE * (np.arange(len(whose)) - before)
-        last = np.minimum(first + _TILE, starts[held[asked] + 1][whose])
-        for at in range(0, len(whose), _TILES):
-            part = slice(at, at + _TILES)
-            others = _some_photos(alike[whose[part]], starts)  # (tiles, others)
-            yield _compare_tiles(descriptors, spots, first[part], last[part], others)
-
-    few = np.unique(np.linspace(0, len(held) - 1, _SAMPLE).astype(np.int64))
-    rows = ranges(starts[held[few]], starts[held[few] + 1])[0]
-    some = np.unique(np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.int64))
-    true = _looked_for(descriptors, positions, starts, prototypes, held, rows[some])
-    found = np.concatenate(list(terms(few)))[some]
-    spread = float(found.var())
-    slope = float(np.cov(found, true, bias=True)[0, 1]) / spread if spread > 1e-8 else 1.0
-    offset = float(true.mean() - slope * found.mean())
-    for block in terms(asked):
-        yield np.where(block == 0, 0, slope * block + offset).astype(np.float32)
-
-
-def _looked_for(
-    descriptors: Any,
-    positions: NDArray[np.float64],
-    starts: Rows,
-    prototypes: Floats,
-    held: Rows,
-    rows: Rows,
-) -> Floats:
-    """r of a few photos, against all photos of the 50 places most like each: as good as exact."""
-    vectors = descriptors[rows].astype(np.float32)
-    found = exact_pass(prototypes, held, vectors, 1.0, _THOROUGH, multiply=multiplied)
-    terms = np.empty(len(rows), np.float32)
-    for number, (row, places) in enumerate(zip(rows, np.sort(found.places, axis=1), strict=True)):
-        others = ranges(starts[places], starts[places + 1])[0]
-        theirs = torch.from_numpy(descriptors[others]).float(), torch.from_numpy(positions[others])
-        mine = torch.from_numpy(vectors[number : number + 1]), torch.from_numpy(positions[[row]])
-        terms[number] = _similarity(*mine, *theirs, NEIGHBOURS, APART)
-    return terms
-
-
-def _similarity(
-    mine: Tensor, here: Tensor, theirs: Tensor, there: Tensor, neighbours: int, apart: float
-) -> Tensor:
-    cosines = mine @ theirs.T
-    cosines.masked_fill_(torch.cdist(here, there) <= apart, -torch.inf)
-    return _mean_of_best(cosines, neighbours)
-
-
-def _mean_of_best(cosines: Tensor, count: int) -> Tensor:
-    """Mean of the largest along the last axis, -inf left out; 0 where there is nothing else."""
-    best = cosines.topk(min(count, cosines.shape[-1]), dim=-1, sorted=False).values
-    found = best.isfinite()
-    return best.where(found, 0.0).sum(dim=-1) / found.sum(dim=-1).clamp(min=1)
-
-
-def _compare_tiles(
-    descriptors: Any, spots: Tensor, first: Rows, last: Rows, others: Rows
-) -> Floats:
-    """r of runs of up to 16 rows, each run against its own others.  others: (tiles, others)."""
-    others = np.sort(others, axis=1)
-    again = np.diff(others, axis=1, prepend=-1) == 0  # places of few photos name them twice
-    rows, of = ranges(first, last)
-    begins = np.searchsorted(of, np.arange(len(first)))
-    local = np.minimum(begins[:, None] + np.arange(_TILE), len(rows) - 1)  # (tiles, 16)
-    there = torch.from_numpy(np.arange(_TILE) < (last - first)[:, None])
-    mine = torch.from_numpy(descriptors[rows]).float()[torch.from_numpy(local)]  # (tiles, 16, D)
-    chosen = torch.from_numpy(others)
-    theirs = torch.from_numpy(descriptors[others.ravel()]).float().view(*others.shape, -1)
-    cosines = torch.bmm(mine, theirs.transpose(1, 2))  # (tiles, 16, others)
-    gap = spots[torch.from_numpy(rows[local])][:, :, None] - spots[chosen][:, None]
-    hidden = (gap.square().sum(dim=3) <= APART**2) | torch.from_numpy(again)[:, None]
-    best = _mean_of_best(cosines.masked_fill_(hidden, -torch.inf), NEIGHBOURS)
-    found: Floats = best[there].numpy()
+    vectors = np.asarray(descriptors, np.float32)
+    chosen = np.arange(len(vectors)) if rows is None else rows
+    found = np.empty(len(chosen), np.float32)
+    for at in range(0, len(chosen), _BLOCK):
+        part = chosen[at : at + _BLOCK]
+        cosines = multiplied(vectors[part], vectors)
+        near = _near(positions[part, None], positions[None], apart)
+        found[at : at + _BLOCK] = _mean_of_best(cosines, near, neighbours)
     return found
 
 
-def _look_alikes(
-    prototypes: Floats,
-    held: Rows,
-    asked: Rows,
-    centres: NDArray[np.float64],
-    search: Callable[[Floats, int], Rows],
-) -> Rows:
-    """The places most like each that is asked about, those elsewhere first.
+@dataclass(frozen=True)
+class Impostors:
+    """The terms of a database whose photos lie place by place."""
 
-    asked: numbers within held.  (asked, m).
-    """
-    n = min(4 * _PLACES, len(held))
-    parts = []
-    for start in range(0, len(asked), _BLOCK):
-        block = asked[start : start + _BLOCK]
-        found = search(np.array(prototypes[held[block]]), n)
-        gap = np.linalg.norm(centres[found] - centres[block, None], axis=2)
-        nearest_last = np.argsort(gap <= APART, axis=1, kind="stable")[:, :_PLACES]
-        parts.append(held[np.take_along_axis(found, nearest_last, axis=1)])
-    return np.concatenate(parts)
+    descriptors: Any  # (N, D)
+    positions: Spots  # (N, 2), or (N, 3) with what keeps zones apart
+    starts: Rows  # (C + 1,)
+    prototypes: Floats  # (C, D)
+    coarse: Coarse | None
+
+    def terms(self, places: Rows, loose: Rows) -> Iterator[Floats]:
+        """r of the photos of some places, place by place, and of some in no place, in blocks.
+
+        Up to 20,000 photos against all others.  Of more, a place is compared with 3 photos of each
+        of the 10 places that look most like it and lie elsewhere.  What that misses makes r too
+        small by .04 to .06, so 256 photos are looked at thoroughly and the rest follows their
+        line; the benchmark has figures.  All pairs of 2.8 million would be 6e15 products.
+        """
+        if len(self.descriptors) <= EXACT:
+            rows = np.concatenate([self._rows_of(places)[0], loose])
+            yield impostor_similarity(self.descriptors, self.positions, rows)
+            return
+        asked = np.flatnonzero(np.isin(self._held, places))
+        if len(asked):
+            slope, offset = self._correction()
+            for block in self._against_look_alikes(asked):
+                yield np.where(block == 0, 0, slope * block + offset).astype(np.float32)
+        sample = _even(len(self.descriptors), _BLOCK)
+        theirs = widened(self.descriptors[sample])
+        for at in range(0, len(loose), _BLOCK):  # photos in no place: against an even sample of all
+            rows = loose[at : at + _BLOCK]
+            near = _near(self.positions[rows, None], self.positions[None, sample])
+            yield _mean_of_best(multiplied(widened(self.descriptors[rows]), theirs), near)
+
+    @cached_property
+    def _held(self) -> Rows:
+        """Places with photos.  (H,)."""
+        return np.flatnonzero(np.diff(self.starts))
+
+    def _rows_of(self, places: Rows) -> tuple[Rows, Rows]:
+        """Rows of their photos, and which of the places each is of."""
+        return ranges(self.starts[places], self.starts[places + 1])
+
+    def _correction(self) -> tuple[float, float]:
+        """The line from what is found among look-alikes to the truth, by a few photos of all."""
+        few = _even(len(self._held), _SAMPLE)
+        rows = self._rows_of(self._held[few])[0]
+        some = _even(len(rows), _SAMPLE)
+        true = self._thorough(rows[some])
+        found = np.concatenate(list(self._against_look_alikes(few)))[some]
+        spread = float(found.var())
+        slope = float(np.cov(found, true, bias=True)[0, 1]) / spread if spread > 1e-8 else 1.0
+        return slope, float(true.mean() - slope * found.mean())
+
+    def _thorough(self, rows: Rows) -> Floats:
+        """r of a few photos, against all photos of the 50 places most like each: nearly exact."""
+        vectors = widened(self.descriptors[rows])
+        found = exact_pass(
+            self.prototypes, self._held, vectors, 1.0, _THOROUGH, multiply=multiplied
+        )
+        terms = np.empty(len(rows), np.float32)
+        for number, places in enumerate(np.sort(found.places, axis=1)):
+            others = self._rows_of(places)[0]
+            cosines = dots(vectors[[number]], widened(self.descriptors[others]))
+            near = _near(self.positions[rows[[number]], None], self.positions[None, others])
+            terms[number] = _mean_of_best(cosines, near)[0]
+        return terms
+
+    def _against_look_alikes(self, asked: Rows) -> Iterator[Floats]:
+        """r of the photos of some places, found among a few photos.  asked: numbers within H.
+
+        A thread a core, each with its own places: sums so small gain nothing from being shared.
+        """
+        others = np.sort(self._some_photos(self._look_alikes(asked)), axis=1)  # (asked, 3 m)
+        parts = [slice(at, at + _TOGETHER) for at in range(0, len(asked), _TOGETHER)]
+        with ThreadPoolExecutor(own_cores()) as pool:
+            yield from pool.map(
+                lambda part: self._compare(self._held[asked[part]], others[part]), parts
+            )
+
+    def _compare(self, places: Rows, near: Rows) -> Floats:
+        """r of the photos of a few places, against others.  near: (places, others) rows."""
+        terms = []
+        theirs = widened(self.descriptors[near.ravel()]).reshape(*near.shape, -1)
+        again = np.diff(near, axis=1, prepend=-1) == 0  # places of few photos name them twice
+        for place, rows, vectors, twice in zip(places, near, theirs, again, strict=True):
+            for first in range(self.starts[place], self.starts[place + 1], _BLOCK):
+                mine = slice(first, min(first + _BLOCK, self.starts[place + 1]))
+                hidden = _near(self.positions[mine, None], self.positions[None, rows]) | twice
+                cosines = dots(widened(self.descriptors[mine]), vectors)
+                terms.append(_mean_of_best(cosines, hidden))
+        return np.concatenate(terms)
+
+    def _look_alikes(self, asked: Rows) -> Rows:
+        """The places most like each that is asked about, those elsewhere first.  (asked, m)."""
+        held, starts = self._held, self.starts
+        centres = np.add.reduceat(self.positions[: starts[-1]], starts[held])
+        centres /= np.diff(starts)[held, None]
+        n, parts = min(4 * _PLACES, len(held)), []
+        for start in range(0, len(asked), _BLOCK):
+            block = asked[start : start + _BLOCK]
+            found = self._nearest(np.array(self.prototypes[held[block]]), n)
+            gap = np.linalg.norm(centres[found] - centres[block, None], axis=2)
+            nearest_last = np.argsort(gap <= APART, axis=1, kind="stable")[:, :_PLACES]
+            parts.append(held[np.take_along_axis(found, nearest_last, axis=1)])
+        return np.concatenate(parts)
+
+    def _some_photos(self, places: Rows) -> Rows:
+        """Three photos of each place, spread over it; of fewer, some twice.  (P, m) -> (P, 3 m)."""
+        first = self.starts[places]
+        sizes = (self.starts[places + 1] - first)[..., None]
+        rows = first[..., None] + np.arange(_PHOTOS) * np.maximum(sizes, 1) // _PHOTOS
+        chosen: Rows = rows.reshape(len(places), -1)
+        return chosen
+
+    @cached_property
+    def _nearest(self) -> Callable[[Floats, int], Rows]:
+        """Finds the places most like some vectors, as numbers within H.
+
+        Where there are codes, along their axes and by a few of many lists: the codes are made to
+        be scanned whole, which for every place at once is quadratic.
+        """
+        held, coarse = self._held, self.coarse
+        if coarse is None:
+
+            def compare(asked: Floats, n: int) -> Rows:
+                exact = exact_pass(self.prototypes, held, asked, 1.0, n, multiply=multiplied)
+                return np.searchsorted(held, exact.places)
+
+            return compare
+        import faiss
+
+        def reduced(rows: Floats) -> Floats:
+            short = (rows - coarse.mean) @ coarse.axes
+            length = np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
+            return np.asarray(short / length, np.float32)
+
+        parts = (self.prototypes[held[at : at + _BLOCK]] for at in range(0, len(held), _BLOCK))
+        short = np.concatenate([reduced(part) for part in parts])
+        lists = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(short.shape[1]), short.shape[1], int(len(held) ** 0.5),
+            faiss.METRIC_INNER_PRODUCT,
+        )  # fmt: skip
+        lists.cp.niter, lists.cp.seed = 6, 0
+        lists.train(short[:: max(1, len(short) // (40 * lists.nlist))])
+        lists.add(short)
+        lists.nprobe = _PROBES
+
+        def search(asked: Floats, n: int) -> Rows:
+            found: Rows = lists.search(reduced(asked), n)[1]
+            near: Rows = np.where(found < 0, found[:, :1], found)  # lists may hold fewer than n
+            return near
+
+        return search
 
 
-def _nearest_places(
-    prototypes: Floats, held: Rows, coarse: Coarse | None
-) -> Callable[[Floats, int], Rows]:
-    """Finds the places most like some vectors, as numbers within held.
-
-    Where there are codes, along their axes and by a few of many lists: the codes are made to be
-    scanned whole, which for every place at once is quadratic.
-    """
-    if coarse is None:
-
-        def compare(asked: Floats, n: int) -> Rows:
-            exact = exact_pass(prototypes, held, asked, 1.0, n, multiply=multiplied)
-            return np.searchsorted(held, exact.places)
-
-        return compare
-    import faiss
-
-    def reduced(rows: Floats) -> Floats:
-        short = (rows - coarse.mean) @ coarse.axes
-        length = np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
-        return np.asarray(short / length, np.float32)
-
-    parts = [prototypes[held[at : at + _BLOCK]] for at in range(0, len(held), _BLOCK)]
-    short = np.concatenate([reduced(part) for part in parts])
-    lists = faiss.IndexIVFFlat(
-        faiss.IndexFlatIP(short.shape[1]), short.shape[1], int(len(held) ** 0.5),
-        faiss.METRIC_INNER_PRODUCT,
-    )  # fmt: skip
-    lists.cp.niter, lists.cp.seed = 6, 0
-    lists.train(short[:: max(1, len(short) // (40 * lists.nlist))])
-    lists.add(short)
-    lists.nprobe = _PROBES
-
-    def search(asked: Floats, n: int) -> Rows:
-        found: Rows = lists.search(reduced(asked), n)[1]
-        near: Rows = np.where(found < 0, found[:, :1], found)  # lists may hold fewer than n
-        return near
-
-    return search
+def _even(count: int, wanted: int) -> Rows:
+    """So many numbers below a count, evenly chosen; all where there are fewer."""
+    return np.unique(np.linspace(0, count - 1, wanted).astype(np.int64))
 
 
-def _some_photos(places: Rows, starts: Rows) -> Rows:
-    """Three photos of each place, spread over it; of fewer, some twice.  (P, m) -> (P, 3 m)."""
-    sizes = (starts[places + 1] - starts[places])[..., None]
-    rows = starts[places][..., None] + np.arange(_PHOTOS) * np.maximum(sizes, 1) // _PHOTOS
-    chosen: Rows = rows.reshape(len(places), -1)
-    return chosen
+def _near(here: Spots, there: Spots, apart: float = APART) -> NDArray[np.bool_]:
+    """Which photos show the same surroundings.  (N, 1, 3), (1, M, 3) -> (N, M)."""
+    axes = range(here.shape[-1])
+    squares = [np.square(here[..., axis] - there[..., axis]) for axis in axes]
+    near: NDArray[np.bool_] = sum(squares[1:], squares[0]) <= apart**2
+    return near
+
+
+def _mean_of_best(cosines: Floats, hidden: NDArray[np.bool_], count: int = NEIGHBOURS) -> Floats:
+    """Mean of the largest that are not hidden; 0 where all are.  (N, M) -> (N,)."""
+    count = min(count, cosines.shape[1])
+    if not count:
+        return np.zeros(len(cosines), np.float32)
+    best = np.partition(np.where(hidden, -np.inf, cosines), -count, axis=1)[:, -count:]
+    found = np.isfinite(best)
+    mean: Floats = np.where(found, best, 0).sum(axis=1) / np.maximum(found.sum(axis=1), 1)
+    return mean.astype(np.float32)

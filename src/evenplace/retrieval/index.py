@@ -33,23 +33,23 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evenplace.arrays import ranges
 from evenplace.errors import EvenPlaceError, PhotoError
+from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, map_array, map_photos
+from evenplace.retrieval.arrays import Column, Floats, Rows, map_array, map_photos, widened
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest
 from evenplace.retrieval.prototypes import photo_spread
-from evenplace.retrieval.row_products import widened
 from evenplace.retrieval.spectrum import COUNT, SEED, PolarSpectra, draw_frequencies
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 T = TypeVar("T")
 ROWS = "rows-"  # files with a row a photo
 
@@ -116,6 +116,11 @@ class Index:
         return np.concatenate([placed, np.full(len(self) - len(placed), -1)])
 
     @cached_property
+    def headings(self) -> Floats:
+        """Where every photo looks, degrees.  (N,)."""
+        return self.photos.heading
+
+    @cached_property
     def positions(self) -> NDArray[np.float64]:
         """East and north of every photo.  (N, 2)."""
         return self.photos.positions
@@ -126,9 +131,9 @@ class Index:
         return self.photos.east, self.photos.north, self.photos.apart
 
     def spots(self, rows: Rows) -> NDArray[np.float64]:
-        """Where some photos are, as `Photos.points`.  (P,) -> (P, 3)."""
+        """Where some photos are, as `Photos.points`; columns in one piece.  (P,) -> (P, 3)."""
         try:
-            return np.stack([axis[rows] for axis in self._axes], axis=1)
+            return np.stack([axis[rows] for axis in self._axes]).T
         except IndexError as cause:
             raise PhotoError(f"there is no such row among {len(self)} photos ({cause})") from cause
 
@@ -142,6 +147,20 @@ class Index:
         if "path" not in table.column_names:
             return [f"photo {row}" for row in rows]
         return [table.column("path")[int(row)].as_py() for row in rows]
+
+    def find(self, paths: list[str]) -> Rows:
+        """Row of each path, -1 where there is none."""
+        rows = np.full(len(paths), -1)
+        if not paths:
+            return rows
+        if "path" not in self.photos.table.column_names:
+            raise PhotoError(f"the photos of {self.folder} have no paths to find them by")
+        known = self.photos.table.column("path")
+        names = canonical(pa.chunked_array([*known.chunks, pa.array(paths, known.type)]))
+        own, wanted = names.slice(0, len(self)), names.slice(len(self))
+        found = np.asarray(pc.index_in(own, value_set=wanted).fill_null(-1))
+        rows[found[found >= 0]] = np.flatnonzero(found >= 0)
+        return rows
 
     def places_of(self, rows: Rows) -> Rows:
         """Place of some photos, -1 for none.  (P,) -> (P,)."""

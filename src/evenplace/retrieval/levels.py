@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import map_array, write_array
+from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.coarse import Found, log_sum
-from evenplace.retrieval.row_products import dots
 
 if TYPE_CHECKING:
     from evenplace.networks.classifiers import LevelClassifiers
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 _FILES = ("levels-classes.npy", "levels-parents.npy", "levels-starts.npy")
 
 

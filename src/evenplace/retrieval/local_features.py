@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 import evenplace.networks
 from evenplace.describe.onnx_engine import open_session
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
+from evenplace.retrieval.arrays import Floats
 
-Floats = NDArray[np.float32]
 LONGEST = 640  # pixels of the longer side of what is looked at
 COUNT = 1_000  # points of a query at most; as many are compared as are kept of a photo
 XFEAT = Path(evenplace.networks.__path__[0]) / "embedded" / "xfeat.onnx"
@@ -86,7 +85,7 @@ class Sift:
     def extract(self, picture: Image.Image) -> Features:
         found, raw = self._finder.detectAndCompute(np.asarray(picture.convert("L")), None)
         if raw is None:
-            return _nothing(self.dim, picture)
+            return Features.nothing(self.dim)
         order = np.argsort([-point.response for point in found], kind="stable")[: self.count]
         points = np.array([found[at].pt for at in order], np.float32)
         chosen = raw[order] / np.maximum(raw[order].sum(axis=1, keepdims=True), 1e-9)
@@ -126,7 +125,7 @@ class XFeat:
         described, peaks, reliability = (one[0] for one in self._session.run(None, seen))
         y, x = np.nonzero(peaks[0] > self.least)
         if not len(x):
-            return _nothing(self.dim, picture)
+            return Features.nothing(self.dim)
         # as the authors: pixels spread from edge to edge, cells of the maps from middle to middle
         spots = np.stack([x / (width - 1), y / (height - 1)], axis=1).astype(np.float32)  # (K, 2)
         sure = peaks[0, y, x] * sample(reliability, spots, cubic=False)[:, 0]
@@ -191,7 +190,3 @@ def _features(points: Floats, descriptors: Floats, picture: Image.Image) -> Feat
         width=picture.width / longest,
         height=picture.height / longest,
     )
-
-
-def _nothing(dim: int, picture: Image.Image) -> Features:
-    return _features(np.empty((0, 2), np.float32), np.empty((0, dim), np.float32), picture)

@@ -15,14 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.stores import Candidates, Nearest
+from evenplace.retrieval.stores import Candidates, Nearest, photos_of
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 T = TypeVar("T")
 PATIENCE = 10.0  # seconds for one answer
 _MOST = 16_384  # answers Milvus gives to one search
@@ -65,9 +63,7 @@ class MilvusStore:
         return cls(index, uri, name, client=client)
 
     def candidates(self, queries: Floats, places: Sequence[Rows]) -> Candidates:
-        joined = np.concatenate(places) if len(places) else np.empty(0, np.int64)
-        rows, of = self.index.rows_of(joined)
-        cuts = np.searchsorted(of, np.cumsum([0, *map(len, places)]))
+        rows, of, cuts = photos_of(self.index, places)
         cosines = np.empty(len(rows), np.float32)
         for query, own in enumerate(places):
             mine = slice(cuts[query], cuts[query + 1])

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.photos.files import whole_file
 from evenplace.retrieval import spectrum
+from evenplace.retrieval.arrays import Floats, Rows, dots
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.prototypes import photo_spread
-from evenplace.retrieval.row_products import dots
 from evenplace.retrieval.spectrum import (
     COUNT,
     PHASES,
@@ -25,9 +25,6 @@ from evenplace.retrieval.spectrum import (
     blend,
     draw_frequencies,
 )
-
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 __all__ = [
     "CFD",
@@ -281,6 +278,13 @@ def build_reranker(name: str, **settings: Any) -> Reranker:
         settings = {"frequencies": mode, **settings}
     rule: Reranker = RERANKERS[kind](**settings)
     return rule
+
+
+def rank_batch(rule: Reranker, pools: Pools) -> Rankings:
+    """The rankings of a batch by any rule."""
+    if isinstance(rule, Measure):
+        return rule.rank_all(pools)
+    return Rankings.join([rule.rank(pools[query]) for query in range(len(pools))], pools.cuts)
 
 
 def spectra_for(name: str) -> tuple[str, ...]:

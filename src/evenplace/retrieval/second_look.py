@@ -4,17 +4,17 @@
 
 where d is the rule's distance, spread its deviation among the candidates looked at, so that one
 pair of weights fits rules of any unit, and n the points that a robust fit keeps.  The weights are
-learned on photos held out in turn (`fit_look`).  The first few are looked at first, and the rest
-only if those do not settle it.
+learned on photos held out in turn (`fusion.fit_look`).  The first few are looked at first, and the
+rest only if those do not settle it.
 
-    P candidates · N candidates looked at · V rehearsed queries
+    P candidates · N candidates looked at
 """
 
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from PIL import Image
 from evenplace.describe.decoding import in_order
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.errors import PhotoError, SettingError
-from evenplace.retrieval.candidates import Ranking
+from evenplace.retrieval.answers import Hit
+from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.candidates import Pools, Ranking, Rankings
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (
     Features,
@@ -32,19 +34,12 @@ from evenplace.retrieval.local_features import (
     features_of,
 )
 from evenplace.retrieval.packed_features import Packing, kept_points
-from evenplace.retrieval.verification import Match, verify, worth
+from evenplace.retrieval.verification import verify, worth
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 Picture = str | bytes | Image.Image | Features
 COUNT = 50
-_FIRST = 5  # candidates before it is asked whether they settle it
+FIRST = 5  # candidates before it is asked whether they settle it
 _HELD = 1024  # photos whose features are held in memory where the index keeps none
-_LOST, _ENOUGH = 0.005, 20  # settled: of at least so many that stop, so few lose a right answer
-_LEAST, _MOST = 30, 200  # inliers that may settle it: of one pass 15 did, and cost another day
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class LookWeights:
         inliers: (N,) of the first ones, in blocks of five as they would be looked at.
         """
         first = next(
-            (end for end in range(_FIRST, len(inliers), _FIRST) if self.settles(inliers[:end])),
+            (end for end in range(FIRST, len(inliers), FIRST) if self.settles(inliers[:end])),
             len(inliers),
         )
         seen = np.full(len(ranking.order), np.nan, np.float32)
@@ -136,12 +131,22 @@ class SecondLook:
         if not len(query) or not len(best):
             return replace(ranking, inliers=np.full(len(ranking.order), np.nan, np.float32))
         inliers = np.zeros(len(best), np.float32)
-        for first in range(0, len(best), _FIRST):
-            some = slice(first, first + _FIRST)
+        for first in range(0, len(best), FIRST):
+            some = slice(first, first + FIRST)
             inliers[some] = self.count_inliers(query, best[some])
             if self.weights.settles(inliers):
                 break
         return self.weights.rank(ranking, inliers)
+
+    def rank_batch(
+        self, pools: Pools, rankings: Rankings, pictures: Sequence[Picture]
+    ) -> tuple[Rankings, NDArray[np.float64]]:
+        """The same of a batch, and the milliseconds it took of each query."""
+        looked, clock = [], [time.perf_counter()]
+        for query, picture in enumerate(pictures):
+            looked.append(self.rank(pools[query].rows, rankings[query], self.see(picture)))
+            clock.append(time.perf_counter())
+        return Rankings.join(looked, pools.cuts), np.diff(clock) * 1e3
 
     def count_inliers(self, query: Features, rows: Rows) -> Floats:
         """How many points of a query match each of some photos; nan: it is not there to look at.
@@ -155,10 +160,6 @@ class SecondLook:
 
         return np.array(list(in_order(count, rows.tolist(), own_cores())), np.float32)
 
-    def match(self, query: Picture, row: int) -> Match:
-        """What a picture and a photo of the index have in common, point by point."""
-        return verify(self.see(query), self.features(row))
-
     def pairs(self, query: Picture, row: int) -> Floats:
         """The points that a picture and a photo share, as shares of each one's width and height.
 
@@ -170,6 +171,12 @@ class SecondLook:
         points: Floats = np.concatenate([match.query, match.candidate], axis=1)
         shares: Floats = (points / np.maximum(sides, 1e-9)).astype(np.float32)
         return shares
+
+    def with_pairs(self, hits: list[Hit], picture: Picture, count: int) -> list[Hit]:
+        """The hits, the first of them with the points they share with the picture."""
+        own = self.see(picture)
+        seen = [replace(hit, pairs=self.pairs(own, hit.row)) for hit in hits[:count]]
+        return seen + hits[count:]
 
     def features(self, row: int) -> Features:
         """The points of a photo of the index; none of one that cannot be read."""
@@ -196,97 +203,3 @@ class SecondLook:
 def say_look(features: str, count: int, weights: LookWeights) -> str:
     """How candidates are looked at, in words that are the same for the same."""
     return f"{features} on the first {count} by {weights}"
-
-
-@dataclass(frozen=True)
-class Looked:
-    """The candidates of one rehearsed query, as the rule ranked them."""
-
-    distances: Floats  # (N,)
-    inliers: Floats  # (N,)
-    right: NDArray[np.bool_]  # (N,)
-
-
-def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookWeights:
-    """Learn what matches are worth: the weights under which the best right photo wins most surely.
-
-    As `fit_fused`: a penalty worth one query holds each weight near its start.
-    """
-    import torch  # to learn; looking needs none
-
-    from evenplace.retrieval.fusion import surprise
-
-    start = start or LookWeights()
-    telling = [one for one in asked if one.right.any() and not one.right.all()]
-    if not telling:
-        return start
-    distances, gained, right, of = _flat(telling)  # (T,) candidates of all queries
-    first = torch.tensor([np.log(start.scale), np.log(start.inliers)]).double()
-    moved = torch.zeros(2, dtype=torch.double, requires_grad=True)
-    optimiser = torch.optim.LBFGS([moved], max_iter=100, line_search_fn="strong_wolfe")
-
-    def step() -> float:
-        optimiser.zero_grad()
-        scale, worth = (first + moved).exp()
-        doubt = surprise(worth * gained - scale * distances, right, of).sum()
-        value = (doubt + moved.square().sum()) / len(telling)
-        value.backward()  # type: ignore[no-untyped-call]
-        return float(value.detach())
-
-    optimiser.step(step)  # type: ignore[no-untyped-call]
-    scale, worth = (first + moved.detach()).exp().tolist()
-    weights = LookWeights(scale, worth)
-    return replace(weights, settled=_settled(asked, weights))
-
-
-def _settled(asked: Sequence[Looked], weights: LookWeights) -> int:
-    """The least inliers at which stopping loses a right answer once in 200 times; 0 for none.
-
-    Looking on could only correct an answer: whether it is right does not matter here.
-    """
-    stages = [stage for one in asked if (stage := _stages(one, weights)) is not None]
-    settled = 0
-    for least in range(_MOST, _LEAST - 1, -1):
-        stopped = [stage for stage in stages if stage.most[-2] >= least]
-        if len(stopped) < _ENOUGH:
-            continue
-        at = [int(np.argmax(stage.most >= least)) for stage in stopped]
-        lost = [s.right[-1] and not s.right[end] for s, end in zip(stopped, at, strict=True)]
-        if np.mean(lost) > _LOST:
-            break
-        settled = least
-    return settled
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """What is known of a query after each five candidates."""
-
-    most: Floats  # (S,) inliers of the best so far
-    right: NDArray[np.bool_]  # (S,) whether the answer would be right
-
-
-def _stages(one: Looked, weights: LookWeights) -> _Stages | None:
-    """None where there is nothing left to stop before."""
-    ends = [*range(_FIRST, len(one.inliers), _FIRST), len(one.inliers)]
-    if len(ends) < 2:
-        return None
-    ranking, right = Ranking(np.arange(len(one.right)), one.distances), []
-    for end in ends:
-        seen = np.where(np.arange(len(one.inliers)) < end, one.inliers, 0)
-        right.append(one.right[weights.rank(ranking, seen).order[0]])
-    most = np.array([one.inliers[:end].max() for end in ends])
-    return _Stages(most=most, right=np.array(right))
-
-
-def _flat(asked: Sequence[Looked]) -> tuple["Tensor", "Tensor", "Tensor", "Tensor"]:
-    """Distances in their spreads, what inliers are worth, which are right, whose.  (T,) each."""
-    import torch
-
-    of = np.repeat(np.arange(len(asked)), [len(one.right) for one in asked])
-    distances = np.concatenate(
-        [one.distances / (np.std(one.distances, dtype=np.float64) or 1.0) for one in asked]
-    )
-    gained = worth(np.concatenate([one.inliers for one in asked]))
-    right = np.concatenate([one.right for one in asked])
-    return tuple(torch.from_numpy(part) for part in (distances, gained, right, of))  # type: ignore[return-value]

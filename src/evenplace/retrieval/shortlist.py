@@ -10,16 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import Column
+from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools
 from evenplace.retrieval.coarse import Found
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.row_products import compare_rows, widened
 from evenplace.retrieval.shortlist_effort import exact_pass
 from evenplace.retrieval.stores import Nearest, Store
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 _REFINED = 100  # candidates of a query
 
 

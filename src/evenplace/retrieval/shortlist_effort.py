@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.retrieval.arrays import Best, Floats, Rows, dots
 from evenplace.retrieval.coarse import (
     FEWEST,
     SHORTLIST,
@@ -19,10 +19,7 @@ from evenplace.retrieval.coarse import (
     fit_coarse,
     log_sum,
 )
-from evenplace.retrieval.row_products import dots
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 QUERIES = 512
 TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
 _ROOM = 1.5  # queries to come are not these
@@ -89,24 +86,16 @@ def exact_pass(
     multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
     """
     n = min(n, len(places))
-    best: Floats = np.empty((len(queries), 0), np.float32)
-    which: Rows = np.empty((len(queries), 0), np.int64)
-    total = np.full(len(queries), -np.inf, np.float32)
+    best, total = Best(len(queries), n), np.full(len(queries), -np.inf, np.float32)
     for at in range(0, len(places), _BLOCK):
         part = places[at : at + _BLOCK]
         every = part[-1] - part[0] + 1 == len(part)
         rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
         scores = multiply(queries, rows)  # (Q, block)
         total = np.logaddexp(total, log_sum(scores, scale))
-        best = np.concatenate([best, scores], axis=1)
-        which = np.concatenate([which, np.broadcast_to(part, scores.shape)], axis=1)
-        if best.shape[1] > n:
-            top = np.argpartition(-best, n - 1, axis=1)[:, :n]
-            best = np.take_along_axis(best, top, axis=1)
-            which = np.take_along_axis(which, top, axis=1)
-    order = np.lexsort((which, -best))
-    which, best = np.take_along_axis(which, order, axis=1), np.take_along_axis(best, order, axis=1)
-    return Found(which, best, total)
+        best.add(at, scores)
+    which, scores = best.sorted()
+    return Found(places[which], scores, total)
 
 
 def multiplied(queries: Floats, rows: Floats) -> Floats:

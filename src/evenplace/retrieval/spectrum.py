@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
-from evenplace.retrieval.arrays import map_array, write_array, write_blocks
-from evenplace.retrieval.row_products import widened
+from evenplace.retrieval.arrays import Floats, Rows, map_array, widened, write_array, write_blocks
 
 FREQUENCIES = ("paper", "multiscale", "matched")
 _BASE = math.pi / 4  # sigma_0
@@ -35,8 +34,6 @@ _NOWHERE = float(np.pi**2) + 1  # beyond every distance: photos in no place come
 _COLUMNS = 64
 COUNT, SEED = 1024, 0  # the paper's K, and the draw that indexes keep
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 Spectrum = NDArray[np.complex64]
 
 
@@ -164,7 +161,8 @@ class PolarSpectra:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:
-        return cls(*(map_array(folder / f"spectra-{name}-{part}.npy") for part in _PARTS))
+        files = (folder / f"spectra-{name}-{part}.npy" for part in _PARTS)
+        return cls(*(np.asarray(map_array(file)) for file in files))
 
     def write(self, folder: Path, name: str) -> None:
         """Write what `open` reads."""

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.arrays import ranges
-from evenplace.retrieval.arrays import Column
+from evenplace.retrieval.arrays import Best, Column, Floats, Rows
 from evenplace.retrieval.index import Index
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 _CHUNK = 4096  # photos of a whole database compared at a time
 _EVERY = -3e38  # below every cosine
 
@@ -54,6 +51,13 @@ class Store(Protocol):
         """The k most similar photos of all, exactly.  without: rows that each must not see."""
 
 
+def photos_of(index: Index, places: Sequence[Rows]) -> tuple[Rows, Rows, Rows]:
+    """`rows`, `of` and `cuts` of the `Candidates` of some queries' places."""
+    joined = np.concatenate(places) if len(places) else np.empty(0, np.int64)
+    rows, of = index.rows_of(joined)
+    return rows, of, np.searchsorted(of, np.cumsum([0, *map(len, places)]))
+
+
 class EmbeddedStore:
     """The files of an index.
 
@@ -66,9 +70,7 @@ class EmbeddedStore:
         self._lists = PlaceLists.over(index) if mapped else None
 
     def candidates(self, queries: Floats, places: Sequence[Rows]) -> Candidates:
-        joined = np.concatenate(places) if len(places) else np.empty(0, np.int64)
-        rows, of = self.index.rows_of(joined)
-        cuts = np.searchsorted(of, np.cumsum([0, *map(len, places)]))
+        rows, of, cuts = photos_of(self.index, places)
         if self._lists is not None and len(rows):
             cosines = self._lists.compare(queries, places)
         else:
@@ -77,7 +79,7 @@ class EmbeddedStore:
 
     def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
         """One pass over all descriptors, however many queries there are."""
-        best = _Best(len(queries), k)
+        best = Best(len(queries), k)
         hidden, hiding = _hidden(without or [])
         for first in range(0, len(self.index), _CHUNK):
             rows = np.arange(first, min(first + _CHUNK, len(self.index)))
@@ -85,7 +87,7 @@ class EmbeddedStore:
             own = slice(*np.searchsorted(hidden, (first, rows[-1] + 1)))
             cosines[hiding[own], hidden[own] - first] = -np.inf
             best.add(first, cosines)
-        return self._one_by_one(queries, best.sorted())
+        return self._one_by_one(queries, Nearest(*best.sorted()))
 
     def _one_by_one(self, queries: Floats, found: Nearest) -> Nearest:
         """Each cosine as a dot product of its own: a matrix product rounds equal rows apart."""
@@ -172,53 +174,6 @@ class PlaceLists:
         count = int(faiss.rev_swig_ptr(found.lims, len(queries) + 1)[-1])
         cosines: Floats = faiss.rev_swig_ptr(found.distances, count).copy()
         return cosines
-
-
-class _Best:
-    """The k largest of each query, kept while cosines come in blocks.
-
-    What does not beat the k-th of a query so far is passed over by one comparison; the few that
-    do are put aside, and sorted in when there are many.
-    """
-
-    def __init__(self, queries: int, k: int) -> None:
-        self._k = k
-        self._least = np.full((queries, 1), -np.inf, np.float32)
-        self._found: list[tuple[Rows, Rows, Floats]] = []  # query, row, cosine
-        self._waiting = 0
-
-    def add(self, first: int, cosines: Floats) -> None:
-        """cosines: (Q, block) of the rows from `first` on."""
-        if not self._found and cosines.shape[1] > self._k:  # not all of the first block
-            self._least = np.partition(cosines, -self._k, axis=1)[:, [-self._k]]
-            query, column = np.nonzero((cosines >= self._least) & (cosines > -np.inf))
-        else:
-            query, column = np.nonzero(cosines > self._least)
-        self._found.append((query, first + column, cosines[query, column]))
-        self._waiting += len(query)
-        if self._waiting > 4 * self._k * len(self._least):
-            self._keep()
-
-    def _keep(self) -> None:
-        query, row, cosine = (np.concatenate(part) for part in zip(*self._found, strict=True))
-        order = np.lexsort((row, -cosine, query))
-        query, row, cosine = query[order], row[order], cosine[order]
-        begins = np.searchsorted(query, np.arange(len(self._least)))
-        rank = np.arange(len(query)) - begins[query]
-        last = np.flatnonzero(rank == self._k - 1)
-        self._least[query[last], 0] = cosine[last]
-        kept = rank < self._k
-        self._found, self._waiting = [(query[kept], row[kept], cosine[kept])], 0
-
-    def sorted(self) -> Nearest:
-        rows = np.full((len(self._least), self._k), -1)
-        cosines = np.full(rows.shape, -np.inf, np.float32)
-        if self._found:
-            self._keep()
-            query, row, cosine = self._found[0]
-            rank = np.arange(len(query)) - np.searchsorted(query, np.arange(len(rows)))[query]
-            rows[query, rank], cosines[query, rank] = row, cosine
-        return Nearest(rows, cosines)
 
 
 def _hidden(without: Sequence[Rows]) -> tuple[Rows, Rows]:

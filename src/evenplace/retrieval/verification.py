@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import unknown_name
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.local_features import Features
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 FITS = ("homography", "fundamental")
 RATIO = 0.9  # a match is so much nearer than the query point's next best
 VERIFIED, REFUTED = 30, 12  # inliers from which two photos show one thing; up to which nothing
@@ -27,7 +26,6 @@ _CHANCE = 10.0  # inliers
 _LEAST = 8  # matches: fewer are explained by anything
 _DRAWS, _SURE = 500, 0.995
 _STRETCH = 10.0  # a plane seen more aslant than that is no view of it
-_CELLS = 6  # the picture is cut in 6 × 6 to say how far inliers spread
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,6 @@ class Match:
 
     query: Floats  # (inliers, 2)
     candidate: Floats  # (inliers, 2)
-    matches: int  # before the fit
-    spread: float  # share of the query picture's cells that hold an inlier
 
     @property
     def inliers(self) -> int:
@@ -62,14 +58,7 @@ def verify(query: Features, candidate: Features, fit: str = "homography") -> Mat
     if len(start) >= _LEAST:
         robust = _homography if fit == "homography" else _fundamental
         kept = robust(start * np.float32(_PIXELS), end * np.float32(_PIXELS))
-    cells = (start[kept] / (query.width, query.height) * _CELLS).astype(np.int64)
-    covered = len(np.unique(np.clip(cells, 0, _CELLS - 1) @ (_CELLS, 1)))
-    return Match(
-        query=start[kept],
-        candidate=end[kept],
-        matches=len(start),
-        spread=covered / _CELLS**2,
-    )
+    return Match(query=start[kept], candidate=end[kept])
 
 
 def mutual_matches(query: Floats, candidate: Floats, ratio: float = RATIO) -> tuple[Rows, Rows]:

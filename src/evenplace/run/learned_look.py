@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
-from evenplace.retrieval.learned_confidence import LearnedConfidence
+from evenplace.retrieval.confidence import LearnedConfidence
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.second_look import LookWeights
 

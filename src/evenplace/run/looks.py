@@ -2,7 +2,7 @@
 
 Photos that ask look at their best candidates once; the weights of the second look are fitted to
 that (`retrieval.second_look`), then the witnesses of each answer are weighed
-(`retrieval.learned_confidence`).  Some ask again with all that is near them hidden: they stand
+(`retrieval.confidence`).  Some ask again with all that is near them hidden: they stand
 for photos taken off the map, and whatever they are answered is wrong.
 
     V photos that ask · P candidates · N candidates looked at
@@ -23,13 +23,13 @@ from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
 from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pool, Ranking
-from evenplace.retrieval.confidence import build_confidence, same_answer
-from evenplace.retrieval.learned_confidence import fit_confidence, witnesses
+from evenplace.retrieval.confidence import build_confidence, fit_confidence, same_answer, witnesses
+from evenplace.retrieval.fusion import Looked, fit_look
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.packed_features import KnownRows, Packing
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
-from evenplace.retrieval.second_look import Looked, fit_look, say_look
+from evenplace.retrieval.second_look import say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
 from evenplace.run.learned_look import LearnedLook

@@ -22,11 +22,9 @@ from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
-from evenplace.retrieval.answers import least_confidence
-from evenplace.retrieval.calibration import Calibration
+from evenplace.retrieval.calibration import Calibration, find_shift, least_confidence
 from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.manifest import Manifest
-from evenplace.retrieval.shift import find_shift
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing

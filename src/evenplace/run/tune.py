@@ -21,10 +21,10 @@ from evenplace.errors import SettingError
 from evenplace.evaluation.evaluate import query_places
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search, open_index
+from evenplace.retrieval.answers import join_hits
 from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.fusion import Evidence, count_queries, fit_fused
-from evenplace.retrieval.hits import join_hits
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.checksums import sealing

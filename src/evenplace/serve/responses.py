@@ -8,7 +8,7 @@ from evenplace.arrays import Ints
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.retrieval import Answer as Found
 from evenplace.retrieval.answer_json import answer_json, spots_json
-from evenplace.retrieval.answers import why_uncalibrated
+from evenplace.retrieval.calibration import why_uncalibrated
 from evenplace.serve import schema
 from evenplace.serve.served_index import Snapshot
 from evenplace.serve.settings import Settings
