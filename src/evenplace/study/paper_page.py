@@ -209,6 +209,6 @@ def markdown_html(text: str) -> Markup:
             level, title = 3 + len(heading[1]), lines[0][heading.end() :]
             parts.append(Markup("<h{}>{}</h{}>").format(level, title, level))
         elif lines[0]:
-            said = re.sub("`(.+?)`", r"<code>\1</code>", escape(block))
+            said = re.sub("`(.+?)`", r"<code>\1</code>", str(escape(block)))
             parts.append(Markup(f"<p>{said}</p>"))
     return Markup().join(parts)
