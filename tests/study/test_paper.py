@@ -9,7 +9,7 @@ import pytest
 from evenplace.cli import main
 from evenplace.study.paper_page import FIRST, ITEMS, ORDER, paper_studies
 
-SMALL = ("epochs=1", "image_size=96", "views=1", "folds=0", "verify=0")
+SMALL = ("epochs=1", "views=1", "folds=0", "verify=0")
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
@@ -30,7 +30,7 @@ def test_the_paper_is_made_whole_and_only_once(
     text = page.read_text("utf-8")
     for item in ITEMS:
         assert f"<h2>{item.number}: {item.title}</h2>".replace("'", "&#39;") in text
-    assert text.count("<figure class=") >= sum(bool(item.figures) for item in ITEMS)
+    assert text.count("<figure") >= sum(bool(item.figures) for item in ITEMS)
     for name in ORDER:
         assert re.search(rf'<th scope="row">{name}</th><td>\d+</td><td>\d', text)  # its time
     runs = sorted(path.name for path in tmp_path.glob("runs/*"))
