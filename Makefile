@@ -34,17 +34,17 @@ lint: setup ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Three at a time, since services are waited for; a file on one worker, the longest first
-# (tests/conftest.py); a thread each, so that they do not fight for the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# Two at a time, a file on one worker, the longest first (tests/conftest.py); a thread each, so that
+# they do not fight for the cores (three workers on two cores take a tenth more of both).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup ## all of it, what CI runs first: some ten minutes on two cores
+test: setup ## what CI runs first, all but make long: some ten minutes on two cores
 	@$(MAKE) --no-print-directory -j2 lint suite
 
 suite: setup
 	$(PYTEST)
 
-long: setup ## what takes minutes each: every export, a bare environment, photos off the map
+long: setup ## what takes minutes: the documents typed, every export, a bare environment
 	$(PYTEST) -m long
 
 check: lint ## its quick half: some minutes

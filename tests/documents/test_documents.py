@@ -12,7 +12,7 @@ from tests.documents.blocks import WITHOUT_RUNS
 from tests.documents.typist import Typist
 
 pytestmark = pytest.mark.slow
-TRAINS_MANY = ("second-look.md",)  # some ten systems: `make long` types it
+TRAINS_MANY = ("second-look.md", "train.md")  # some twenty systems: `make long` types them
 
 
 def _typed(page: Path) -> Any:

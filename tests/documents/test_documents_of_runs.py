@@ -10,7 +10,7 @@ import pytest
 from tests.documents.blocks import WITH_RUNS
 from tests.documents.typist import Typist
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(

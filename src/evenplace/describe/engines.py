@@ -156,6 +156,12 @@ def _exported(weights: Path, wanted: Wanted) -> OnnxEngine | None:
         return None
 
 
+def export_where_it_pays(weights: Path, wanted: Wanted) -> None:
+    """Leave a network exported for those who ask one photo at a time, and would not wait for it."""
+    if wanted.pays and not wanted.torch and not _refused(weights, wanted):
+        _exported(weights, wanted)
+
+
 def exported(weights: Path, tell: Tell) -> Path:
     """A network's ONNX file, beside its weights; made where there is none of these weights."""
     found = _kept(weights, alone=True)
