@@ -84,6 +84,18 @@ def test_the_whole_path(evenplace: Command, town: Path, run: Path) -> None:
     assert (run / "report/index.html").exists()
 
 
+def test_index_leaves_the_network_exported_where_photos_pay_for_it(
+    evenplace: Command, town: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = shutil.copytree(run, tmp_path / "mine", ignore=shutil.ignore_patterns("model.onnx"))
+    words = ("index", mine, "--database", town / "database")
+    evenplace(*words)
+    assert not (mine / "model.onnx").exists()
+    monkeypatch.setattr("evenplace.describe.engines._PAYS", 10)
+    evenplace(*words)
+    assert (mine / "model.onnx").exists()
+
+
 def test_locate_answers_a_photo_the_town_did_not_contain(
     evenplace: Command, town: Path, run: Path
 ) -> None:

@@ -151,6 +151,8 @@ def build(
         leave_ranks()
     if not quiet:
         other = foreign.descriptors or foreign.method
+        if not other:
+            opened.files.export_network(len(photos))
         _end(opened, built, laid.store, f"tune {run}" if other else f"locate {run} photo.jpg")
 
 

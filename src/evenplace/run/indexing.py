@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
-from evenplace.describe.engines import Wanted, export_where_it_pays
 from evenplace.describe.parts import Parts
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
@@ -68,8 +67,6 @@ def index_database(
         ranks.wait()
     elif ranks.first:
         described = describe_cached(run.network, database.paths, cache_folder, progress)
-        how = {name: value for name, value in run.how.items() if name != "batch"}
-        export_where_it_pays(run.network_file("model"), Wanted(expected=len(database), **how))
     if ranks.first:
         known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
         _lay_out(run, database, described, keep, known, announce)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenplace.describe.describer import Describer
+from evenplace.describe.engines import Wanted, export_where_it_pays
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.files import whole_file
@@ -126,6 +127,11 @@ class RunFolder:
             _ = self.describer  # says how to get it
         how = {"expected": 1, **self.how, **how}
         return Describer(self.network_file("model"), second, **how)
+
+    def export_network(self, photos: int) -> None:
+        """Leave the network exported where so many photos pay: `locate` then needs no torch."""
+        how = {name: value for name, value in self.how.items() if name != "batch"}
+        export_where_it_pays(self.network_file("model"), Wanted(expected=photos, **how))
 
     def network_file(self, name: str) -> Path:
         """The weights of a network, or the network exported, which is all that a box has."""
