@@ -111,6 +111,7 @@ def shrink(words: list[str]) -> list[str]:
             words[number + 1] = small[word]
     if words[1:2] == ["demo"]:
         words += [word for pair in TINY_TOWN.items() if pair[0] not in words for word in pair]
+        words += [word for setting in QUICK for word in ("--set", setting)]
     if words[1:2] in (["train"], ["study"]) and not {"--preset", "runs/city"} & set(words):
         told = " ".join(words)
         folds = words[1] == "train" and "--method" not in words

@@ -121,7 +121,10 @@ def test_a_changed_setting_is_another_run(found: Findings) -> None:
     assert find_recipe("cross-entropy").training.epochs != 1  # what `settings` changed
 
 
-def test_tables_and_figures_are_written(found: Findings, tmp_path: Path) -> None:
+def test_tables_and_figures_are_written(
+    found: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenplace.study.elsewhere.MANY", 4)  # photos of each other city
     text = write_findings(found, tmp_path, command="evenplace study tiny").read_text()
     queries = found.outcomes[0].joint.overall.queries
     assert f"{queries} queries of 2 seeds" in text
