@@ -88,6 +88,18 @@ def test_photos_off_the_map_raise_the_bar_until_a_hundredth_of_them_passes() -> 
     assert curve.threshold(0.9) > 0.96
 
 
+def test_one_stray_more_than_was_met_must_fit_too_unless_none_was() -> None:
+    raw, right = drawn(4000, 10)
+    plain = fit_calibration(raw, right)
+    low = plain.threshold(0.9)
+    quiet = replace(plain, away=(0.1,) * 50)
+    assert quiet.threshold(0.9) == low, "few that all keep silent do not silence it"
+    one = replace(plain, away=(*(0.1,) * 362, 0.97))  # .28 % passed, .55 % with another
+    assert one.threshold(0.9) > 0.97
+    large = replace(plain, away=(*(0.1,) * 999, 0.97))
+    assert large.threshold(0.9) == low
+
+
 def test_what_looks_less_alike_is_less_sure() -> None:
     dice = np.random.default_rng(0)
     raw, alike = dice.normal(0, 2, 3000), dice.uniform(0, 1, 3000)

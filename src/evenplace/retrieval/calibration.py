@@ -87,9 +87,10 @@ class Calibration:
         At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
         of 95.  And among the rehearsed answers above it, and in each group of them, the share
         that was right is at least `precision` at the lower end of a one-sided 95 % interval, so
-        that a handful of lucky ones promises nothing; of photos off the map a twentieth of what may
-        be wrong passes.  From the top down, the first that fails ends it: whoever tries
-        thresholds until one passes will find one.  2 when none keeps it: abstain always.
+        that a handful of lucky ones promises nothing; of photos off the map none passes, or, with
+        one more than did, a twentieth of what may be wrong.  From the top down, the first that
+        fails ends it: whoever tries thresholds until one passes will find one.  2 when none keeps
+        it: abstain always.
         """
         check_precision(precision)
         sure, right = np.array(self.probabilities), np.array(self.right)
@@ -98,8 +99,9 @@ class Calibration:
         for rows in (np.arange(len(sure)), *map(np.array, self.groups)):
             safe &= _kept_precision(sure[rows], right[rows], bars) >= precision
         if self.away:
-            strays = _above(np.array(self.away), bars) / len(self.away)
-            safe &= strays <= _STRAYS * (1 - precision)
+            strays = _above(np.array(self.away), bars)
+            few = (strays + 1) / (len(self.away) + 1) <= _STRAYS * (1 - precision)
+            safe &= few | (strays == 0)
         first = int(np.argmax(safe)) if safe.any() else len(bars)
         ends = np.flatnonzero(~safe[first:])
         last = first + (int(ends[0]) if len(ends) else len(bars) - first)
