@@ -35,7 +35,7 @@ lint: setup ## format, lint, types
 	$(BIN)/mypy
 
 # Two at a time, a file on one worker, the longest first (tests/conftest.py); a thread each, so that
-# they do not fight for the cores (three workers on two cores take a tenth more of both).
+# they do not fight for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: setup ## what CI runs first, all but make long: some ten minutes on two cores

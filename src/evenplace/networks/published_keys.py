@@ -103,7 +103,7 @@ def efficientnet_keys(spec: BackboneSpec, tensors: Mapping[str, Tensor]) -> dict
 
 @cache
 def _shapes(spec: BackboneSpec) -> dict[str, torch.Size]:
-    """A network's tensors by name; it takes a third of its loading to assemble it for this."""
+    """A network's tensors by name: assembled once for this, not whenever weights are read."""
     with torch.random.fork_rng(devices=[]):  # nobody's draws depend on who asked first
         stages: nn.Module = spec.assemble(spec)
     return {name: tensor.shape for name, tensor in stages.state_dict().items()}

@@ -53,7 +53,7 @@ class Client:
             timeout=timeout,
             transport=transport,
             trust_env=False,  # a proxy must not see the photos
-            verify=address.startswith("https:"),  # else certificates are read for nothing: .2 s
+            verify=address.startswith("https:"),  # else certificates are read for nothing
         )
 
     def __enter__(self) -> Self:
