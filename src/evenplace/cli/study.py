@@ -98,17 +98,19 @@ class Asking:
     ] = False
 
 
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="losses, modules, plug-in, sensitivity, partition, margin, distance, confidence, "
+        "cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, layer, "
+        "descriptors, pipelines, second-look or elsewhere; paper is all of the paper's, on one page"
+    ),
+]
+
+
 @grouped
 def study(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="losses, modules, plug-in, sensitivity, partition, margin, distance, "
-            "confidence, cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, "
-            "layer, descriptors, pipelines, second-look or elsewhere; paper is all of the paper's, "
-            "on one page"
-        ),
-    ],
+    name: Name,
     *,
     sources: Sources,
     system: Annotated[

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
@@ -22,6 +23,7 @@ from evenplace.places.table import Places
 from evenplace.retrieval.arrays import Floats, write_array
 from evenplace.retrieval.codec import Codec, measure_loss
 from evenplace.retrieval.generation import (
+    Order,
     arrived,
     fitted,
     once,
@@ -33,7 +35,7 @@ from evenplace.retrieval.generation import (
 from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
-from evenplace.retrieval.prototypes import PlaceMeans, fill_means, mark_means, reach
+from evenplace.retrieval.prototypes import fill_means, mark_means, reach
 
 SCALE = 30.0
 
@@ -116,52 +118,59 @@ def index_descriptors(
     folder = Path(out)
     places = mark_means(places) if prototypes is None else places
     with writing(folder):
-        manifest = Manifest(
-            generation=next_generation(folder),
-            model=model,
-            scale=SCALE if scale is None and prototypes is not None else scale or 0.0,
-            prototypes="means" if prototypes is None else "classifier",
-            spectra=tuple(spectra),
-        )
+        scale = SCALE if scale is None and prototypes is not None else scale or 0.0
+        found = "means" if prototypes is None else "classifier"
+        manifest = Manifest(next_generation(folder), model, scale, found, spectra=tuple(spectra))
         target = folder / manifest.part
         target.mkdir()
         photos, order = once(photos, places)
-        loss: dict[str, float] = {}
         known: dict[str, FileEntry] = {}
         with arrived(descriptors, len(photos), target) as values:
-            codec = fitted(keep, values)
-            codec.write(target)
-            means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
-            if codec.refines:
-                write_rows(target, "exact", values, order, np.float16)
-            if codec.name != "float16":
-                loss = measure_loss(codec, values, order, places.tiers)
+            codec, loss = _write_values(
+                target, values, order, prototypes, places.tiers, keep, known
+            )
         for name, given in (extra or {}).items():
             with arrived(given, len(photos), target) as values:
                 known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
-        _write_prototypes(target, prototypes, means, codec)
-        del means  # of a city a third of a gigabyte
-        if levels is not None:
-            _write_levels(target, levels, codec)
+        _write_levels(target, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(target, ordered, places, order.starts)
         scale, tuning = write_derived(target, manifest, codec, ordered, order.starts)
-        files = entries(target, known)
-        manifest = replace(manifest, scale=scale, tuning=tuning, files=files)
-        replace(manifest, codec=codec.name, loss=loss).write(folder)
+        manifest = replace(manifest, scale=scale, tuning=tuning, codec=codec.name, loss=loss)
+        replace(manifest, files=entries(target, known)).write(folder)
     return open_index(folder)
 
 
-def _write_prototypes(
-    target: Path, prototypes: Floats | None, means: PlaceMeans, codec: Codec
-) -> None:
-    """Those given, along the axes that are kept and as long as they were; else means."""
+def _write_values(
+    target: Path,
+    values: Any,
+    order: Order,
+    prototypes: Floats | None,
+    tiers: NDArray[np.int8],
+    keep: str | int | None,
+    known: dict[str, FileEntry],
+) -> tuple[Codec, dict[str, float]]:
+    """Write descriptors and what finds their places; how they are kept, and what that loses.
+
+    Prototypes are those given, along the axes that are kept and as long as they were; else means.
+    """
+    codec = fitted(keep, values)
+    codec.write(target)
+    means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
     if prototypes is not None and codec.axes is not None:
         prototypes = np.asarray(prototypes, np.float32) @ codec.axes
     write_array(target / "prototypes.npy", fill_means(prototypes, means.directions()))
+    del means  # of a city a third of a gigabyte
+    if codec.refines:
+        write_rows(target, "exact", values, order, np.float16)
+    if codec.name == "float16":
+        return codec, {}
+    return codec, measure_loss(codec, values, order, tiers)
 
 
-def _write_levels(target: Path, levels: Levels, codec: Codec) -> None:
+def _write_levels(target: Path, levels: Levels | None, codec: Codec) -> None:
+    if levels is None:
+        return
     if codec.axes is not None:
         raise IndexFileError(
             f"{codec.name} turns descriptors, and classes of several levels score these places "

@@ -94,6 +94,18 @@ def learn_look(
         look=say_look(spec.features, spec.verify, weights),
     )
     judge = learned if spec.confidence == "evidence" else build_confidence(spec.confidence)
+    kinds = ["taken"] * len(cases) + ["away"] * len(lost)
+    return LearnedLook(weights, learned, _rehearsal(answers, off, kinds, judge, way))
+
+
+def _rehearsal(
+    answers: Sequence[tuple[_Case, Ranking]],
+    off: NDArray[np.float64],
+    kinds: Sequence[str],
+    judge: Callable[..., Any],
+    way: Way,
+) -> Rehearsal:
+    """How sure the judge is of each answer, and how far off (V, 2) each is."""
     sure, facing = ([_hear(judge, *one, facing=f) for one in answers] for f in (False, True))
     columns = {
         "confidence": sure,
@@ -102,10 +114,9 @@ def learn_look(
         "degrees": off[:, 1],
         "likeness": [case.pool.cosines[answer.order[0]] for case, answer in answers],
         "tier": [case.tier for case, _ in answers],
-        "kind": [KINDS.index("taken")] * len(cases) + [KINDS.index("away")] * len(lost),
+        "kind": [KINDS.index(kind) for kind in kinds],
     }
-    rehearsal = Rehearsal.of({n: np.array(c, np.float64) for n, c in columns.items()}, way)
-    return LearnedLook(weights, learned, rehearsal)
+    return Rehearsal.of({n: np.array(c, np.float64) for n, c in columns.items()}, way)
 
 
 def _ask(fold: Fold, spec: SearchSpec, rule: Reranker, chosen: Ints | None = None) -> list[_Case]:
