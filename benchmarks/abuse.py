@@ -1,13 +1,14 @@
 """Strangers beside valid clients: nobody is dropped, nothing breaks, memory comes back.
 
     python -m benchmarks.abuse [--run RUN --queries PHOTOS] [--hostile 5000] [--stalled 200]
-                               [--clients 16] [--seconds 60] [--write] [--check]
+                               [--clients 16] [--seconds 300] [--one-address] [--write] [--check]
 
 The service is `evenplace serve` in a process of its own, on loopback.  First the valid clients ask
 alone for a fifth of `--seconds`, then beside strangers who send `--hostile` requests, bounded by
 `--seconds`, and hold `--stalled` sockets open: half with a header, half with a body that never
 ends; one that is cut is opened again.  Strangers are a process of their own; all share the
-machine's cores.
+machine's cores.  Each valid client has an address of its own, and strangers have eight, all of
+loopback's; --one-address gives everybody the same, as behind a proxy.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from PIL import Image
 from benchmarks.serve import ask, make_town, say, service
 
 RESULTS = Path(__file__).parent / "results" / "abuse.md"
+ADDRESSES = 8  # of strangers
 STRANGERS = 48  # threads: most requests of theirs wait for a clock
 REST_SECONDS = 60
 HEAD = "POST /locate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
@@ -63,21 +65,24 @@ def main() -> int:
     parser.add_argument("--stalled", type=int, default=200)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--one-address", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true", help="exit 1 unless every figure is met")
     args = parser.parse_args()
     run, queries = (args.run, args.queries) if args.run else make_town(Path("runs/serve"))
     photos = [path.read_bytes() for path in sorted(queries.glob("*.jpg"))[:64]]
     with service(run) as (process, port):
-        valid(port, photos, args.clients, 10)  # warms up
+        ask_all = partial(valid, port, photos, args.clients, own=not args.one_address)
+        ask_all(10)  # warms up
         rest = process.memory_info().rss
         say("valid clients alone")
-        alone = valid(port, photos, args.clients, args.seconds / 5)
+        alone = ask_all(args.seconds / 5)
         say("and beside strangers")
         with Watch(process) as watch, ProcessPoolExecutor(1, get_context("spawn")) as others:
             until = time.time() + args.seconds
-            abused = others.submit(shout, port, photos, args.hostile, args.stalled, until)
-            beside = valid(port, photos, args.clients, args.seconds, abused)
+            many = 1 if args.one_address else ADDRESSES
+            abused = others.submit(shout, port, photos, args.hostile, args.stalled, until, many)
+            beside = ask_all(args.seconds, beside=abused)
             strangers = abused.result()
         say("at rest again")
         time.sleep(REST_SECONDS)
@@ -95,13 +100,20 @@ def valid(
     photos: Sequence[bytes],
     clients: int,
     seconds: float,
+    *,
+    own: bool,
     beside: "Future[Met] | None" = None,
 ) -> Met:
-    """Ask from some clients, each one question after the other; beside: no longer than these."""
+    """Ask from some clients, each one question after the other; beside: no longer than these.
+
+    own: each from an address of its own.
+    """
     met, lock, until = Met(), threading.Lock(), time.monotonic() + seconds
 
     def client(number: int) -> None:
-        line, asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60), number
+        mine = (f"127.0.1.{number + 1}" if own else "127.0.0.1", 0)
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=mine)
+        asked = number
         while time.monotonic() < until and not (beside and beside.done()):
             began = time.perf_counter()
             try:
@@ -121,7 +133,9 @@ def valid(
     return met
 
 
-def shout(port: int, photos: Sequence[bytes], many: int, stalled: int, until: float) -> Met:
+def shout(
+    port: int, photos: Sequence[bytes], many: int, stalled: int, until: float, addresses: int
+) -> Met:
     """Send hostile requests from many threads, with sockets that stand still beside them."""
     met, lock, sent = Met(), threading.Lock(), iter(range(many))
     kinds, over = hostile(photos), threading.Event()
@@ -132,13 +146,13 @@ def shout(port: int, photos: Sequence[bytes], many: int, stalled: int, until: fl
             with lock:
                 if next(sent, None) is None:
                     return
-            status = _shout(port, rng.choice(kinds)(rng))
+            status = _shout(port, rng.choice(kinds)(rng), seed % addresses)
             with lock:
                 met.statuses[status] += 1
 
     def stand(number: int) -> None:
         while not over.is_set():
-            with suppress(OSError), _stalled(port, number) as line:
+            with suppress(OSError), _stalled(port, number, number % addresses) as line:
                 line.settimeout(1.0)
                 while not over.is_set():
                     with suppress(TimeoutError):
@@ -212,10 +226,16 @@ def _post(body: bytes) -> bytes:
     return (HEAD.format(kind="image/jpeg") + length).encode() + body
 
 
-def _shout(port: int, said: bytes) -> int:
+def _connect(port: int, stranger: int) -> socket.socket:
+    """A line from one of the strangers' addresses; the first is everybody's."""
+    own = (f"127.0.2.{stranger}" if stranger else "127.0.0.1", 0)
+    return socket.create_connection(("127.0.0.1", port), timeout=20, source_address=own)
+
+
+def _shout(port: int, said: bytes, stranger: int) -> int:
     """Send bytes and give the status of the answer; 0 if there was none."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        with _connect(port, stranger) as line:
             line.sendall(said)
             answer = line.recv(64).split()
             return int(answer[1]) if len(answer) > 1 else 0
@@ -223,8 +243,8 @@ def _shout(port: int, said: bytes) -> int:
         return 0
 
 
-def _stalled(port: int, number: int) -> socket.socket:
-    line = socket.create_connection(("127.0.0.1", port), timeout=20)
+def _stalled(port: int, number: int, stranger: int) -> socket.socket:
+    line = _connect(port, stranger)
     head = HEAD.format(kind="image/jpeg")
     body = f"{head}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
     line.sendall((head if number % 2 else body).encode())
@@ -297,7 +317,8 @@ def head(args: argparse.Namespace) -> list[str]:
         "# Strangers at the service",
         "",
         f"`python -m benchmarks.abuse --hostile {args.hostile} --stalled {args.stalled} "
-        f"--clients {args.clients} --seconds {args.seconds:g}` on {datetime.date.today()}: "
+        f"--clients {args.clients} --seconds {args.seconds:g}"
+        f"{' --one-address' if args.one_address else ''}` on {datetime.date.today()}: "
         f"{platform.machine()}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}; "
         "clients, strangers and service on the same cores.",
         "",

@@ -1,5 +1,6 @@
 """The service keeps answering: a queue with walls, batches, and a stop that loses nothing."""
 
+import asyncio
 import concurrent.futures
 import os
 import signal
@@ -20,7 +21,7 @@ from evenplace.cli import main
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client, ServiceError
 from evenplace.serve.problems import Problem
-from evenplace.serve.queue import WaitingRoom
+from evenplace.serve.queue import Turns, WaitingRoom
 from evenplace.serve.settings import Limits, Settings
 from tests.serve.conftest import Town, listening, serving
 from tests.serve.test_api import ask, problem_of
@@ -63,6 +64,59 @@ def test_the_wait_is_what_the_pace_makes_it() -> None:
         assert room.retry_after() == 3, "fifty a second lately"
     with room.admit(9999):
         assert room.retry_after() == 30, "and never more than half a minute"
+
+
+def test_a_flood_leaves_room_and_patience_for_others() -> None:
+    room = WaitingRoom(Limits(waiting=40, patience=2.0))
+    with room.admit(40, "flood"):
+        with pytest.raises(Problem, match="no more fit"), room.admit(1, "flood"):
+            pass
+        with room.admit(10, "others"):  # its wait is that of eleven turns of two, not of 41 photos
+            assert room.photos == 50
+            with pytest.raises(Problem, match="no more fit"), room.admit(1, "others"):
+                pass
+    assert room.photos == 0
+    with room.admit(1, "flood"):
+        assert room.photos == 1, "who has left is forgotten"
+
+
+def test_senders_take_turns_and_keep_their_order() -> None:
+    had: list[str] = []
+
+    async def one(turns: Turns, sender: str, number: int) -> None:
+        async with turns.take(sender):
+            had.append(f"{sender}{number}")
+            await asyncio.sleep(0)
+
+    async def all_of_them() -> None:
+        turns = Turns(1)
+        flood = [one(turns, "a", number) for number in range(4)]
+        await asyncio.gather(*flood, *(one(turns, name, 0) for name in "bc"))
+
+    asyncio.run(all_of_them())
+    assert had == ["a0", "a1", "b0", "c0", "a2", "a3"]
+
+
+def test_a_turn_of_somebody_who_hung_up_is_passed_on() -> None:
+    async def hang_up() -> None:
+        turns = Turns(1)
+        async with turns.take("a"):
+            waiting = [asyncio.create_task(_hold(turns, name)) for name in "bcd"]
+            await asyncio.sleep(0)
+            waiting[0].cancel()  # while it waits
+            await asyncio.sleep(0)
+        waiting[1].cancel()  # as its turn comes
+        await asyncio.wait_for(waiting[2], 5)
+        assert all(task.cancelled() for task in waiting[:2])
+        async with asyncio.timeout(5), turns.take("e"):
+            pass
+
+    asyncio.run(hang_up())
+
+
+async def _hold(turns: Turns, sender: str) -> None:
+    async with turns.take(sender):
+        pass
 
 
 def test_overflow_is_503_with_retry_after_and_nothing_else(town: Town) -> None:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from evenplace.retrieval import Answer
 from evenplace.retrieval.local_features import Features
 from evenplace.serve.decode import decode_photo, weigh_photo
 from evenplace.serve.problems import Problem
-from evenplace.serve.queue import HEAVY, Lanes, WaitingRoom
+from evenplace.serve.queue import HEAVY, Lanes, Turns, WaitingRoom
 from evenplace.serve.served_index import Snapshot
 from evenplace.serve.settings import Batching, Limits
 
@@ -39,6 +40,7 @@ class _Question:
     k: int
     matches: int  # hits whose points are told
     number: int  # in its request
+    sender: str
     since: float  # when it came
 
     def weigh(self, limits: Limits) -> int:
@@ -88,6 +90,7 @@ class Batcher:
         self._batching, self._limits, self._on_batch = batching, limits, on_batch
         self._room, self._lanes = room, Lanes(batching.decoders, room)
         self._network = ThreadPoolExecutor(1, thread_name_prefix="network")
+        self._turns = Turns(2 * batching.photos)  # one batch at work, one that gathers
         self._working = asyncio.Lock()  # held while the network has a batch
         self._ready: asyncio.Queue[_Asked] = asyncio.Queue()
         self._decoding = 0
@@ -112,10 +115,19 @@ class Batcher:
         return self._worker is not None and not self._worker.done()
 
     async def ask(
-        self, snapshot: Snapshot, photo: bytes, k: int, number: int = 1, matches: int = 0
+        self,
+        snapshot: Snapshot,
+        photo: bytes,
+        k: int,
+        number: int = 1,
+        matches: int = 0,
+        sender: str = "",
     ) -> Answer:
-        """Where was this photo taken?  Its bytes are dropped as soon as it is decoded."""
-        question = _Question(snapshot, photo, k, matches, number, time.perf_counter())
+        """Where was this photo taken?  Its bytes are dropped as soon as it is decoded.
+
+        sender: an address; photos of different ones are answered in turn.
+        """
+        question = _Question(snapshot, photo, k, matches, number, sender, time.perf_counter())
         del photo
         self._unanswered += 1
         try:
@@ -126,9 +138,10 @@ class Batcher:
                     return answer
             read = await self._decoded(question)
             del question
-            asked = _Asked(read, asyncio.get_running_loop().create_future())
-            self._ready.put_nowait(asked)
-            return await asked.answer
+            async with self._turns.take(sender):
+                asked = _Asked(read, asyncio.get_running_loop().create_future())
+                self._ready.put_nowait(asked)
+                return await asked.answer
         finally:
             self._unanswered -= 1
 
@@ -157,7 +170,8 @@ class Batcher:
 
         self._decoding += 1
         try:
-            return await self._lanes.decode(lambda: question.weigh(self._limits), read)
+            weigh = partial(question.weigh, self._limits)
+            return await self._lanes.decode(weigh, read, question.sender)
         finally:
             self._decoding -= 1
 

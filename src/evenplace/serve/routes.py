@@ -4,6 +4,8 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import resources
 from typing import Annotated, Any, Literal
 
@@ -12,6 +14,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 import evenplace
 from evenplace.errors import PhotoError
 from evenplace.photos.pictures import open_picture
+from evenplace.retrieval import Answer
 from evenplace.serve import schema
 from evenplace.serve.decode import encode_jpeg
 from evenplace.serve.problems import Problem, refusals
@@ -74,24 +77,26 @@ async def locate(
     service = service_of(request)
     snapshot = service.library.current
     check_announced(request, service.settings.limits)
-    with service.bodies.hold(request.client.host if request.client else "") as body:
+    sender = request.client.host if request.client else ""
+    with service.bodies.hold(sender) as body:
         photos = await read_uploads(request, body, service.settings.limits)
-        with service.admit(len(photos)):
+        with service.admit(len(photos), sender):
+            ask = partial(service.batcher.ask, snapshot, k=k, matches=matches, sender=sender)
             if len(photos) == 1:
                 answers: list[schema.Answer | schema.Refused] = [
-                    await _answer(service, snapshot, photos.pop(), k, matches, 1)
+                    await _answer(service, snapshot, ask(photos.pop()))
                 ]
             else:
-                answers = await _answer_all(service, snapshot, photos, k, matches)
+                answers = await _answer_all(service, snapshot, photos, ask)
     return schema.Located(index=snapshot.version, answers=answers)
 
 
 async def _answer_all(
-    service: Service, snapshot: Snapshot, photos: list[bytes], k: int, matches: int
+    service: Service, snapshot: Snapshot, photos: list[bytes], ask: Callable[..., Awaitable[Answer]]
 ) -> list[schema.Answer | schema.Refused]:
     async def one(number: int, photo: bytes) -> schema.Answer | schema.Refused:
         try:
-            return await _answer(service, snapshot, photo, k, matches, number)
+            return await _answer(service, snapshot, ask(photo, number=number))
         except Problem as problem:
             return schema.Refused(problem=schema.ProblemBody(**problem.body()))
 
@@ -100,11 +105,9 @@ async def _answer_all(
     return list(await asyncio.gather(*asked))
 
 
-async def _answer(
-    service: Service, snapshot: Snapshot, photo: bytes, k: int, matches: int, number: int
-) -> schema.Answer:
+async def _answer(service: Service, snapshot: Snapshot, asked: Awaitable[Answer]) -> schema.Answer:
     try:
-        found = await service.batcher.ask(snapshot, photo, k, number, matches)
+        found = await asked
     except Problem as problem:
         service.metrics.photos.labels("busy" if problem.kind == "busy" else "refused").inc()
         raise

@@ -128,12 +128,12 @@ class Service:
         self.metrics.close()
 
     @contextmanager
-    def admit(self, photos: int) -> Iterator[None]:
+    def admit(self, photos: int, sender: str) -> Iterator[None]:
         """Let photos into the waiting room, counting the ones that do not fit."""
         with ExitStack() as stack:
             stack.callback(lambda: self.metrics.waiting.set(self.waiting.photos))
             try:
-                stack.enter_context(self.waiting.admit(photos))
+                stack.enter_context(self.waiting.admit(photos, sender))
             except Problem:
                 self.metrics.photos.labels("busy").inc(photos)
                 raise
