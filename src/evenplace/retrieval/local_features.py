@@ -121,6 +121,9 @@ class XFeat:
     def extract(self, picture: Image.Image) -> Features:
         width, height = (max(side // _STRIDE, 1) * _STRIDE for side in picture.size)
         grey = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
+        low, high = grey.getextrema()
+        if low == high:
+            return Features.nothing(self.dim)
         seen = {"grey": np.asarray(grey, np.float32)[None, None]}
         described, peaks, reliability = (one[0] for one in self._session.run(None, seen))
         y, x = np.nonzero(peaks[0] > self.least)
@@ -128,30 +131,32 @@ class XFeat:
             return Features.nothing(self.dim)
         # as the authors: pixels spread from edge to edge, cells of the maps from middle to middle
         spots = np.stack([x / (width - 1), y / (height - 1)], axis=1).astype(np.float32)  # (K, 2)
-        sure = peaks[0, y, x] * sample(reliability, spots, cubic=False)[:, 0]
+        sure = peaks[0, y, x] * sample(reliability[0, ..., None], spots, cubic=False)[:, 0]
         best = np.argsort(-sure, kind="stable")[: self.count]
         points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
-        return _features(points, sample(described, spots[best], cubic=True) @ self._axes, picture)
+        turned = np.tensordot(described, self._axes, (0, 0))  # (h, w, D)
+        return _features(points, sample(turned, spots[best], cubic=True), picture)
 
 
-def sample(maps: Floats, spots: Floats, *, cubic: bool) -> Floats:
-    """Read maps between their cells; nothing lies beyond their edges.
+def sample(cells: Floats, spots: Floats, *, cubic: bool) -> Floats:
+    """Read a map between its cells; nothing lies beyond its edges.
 
-    maps: (D, h, w), spots: (K, 2) x and y as shares of the sides -> (K, D).  As torch's
+    cells: (h, w, D), spots: (K, 2) x and y as shares of the sides -> (K, D).  As torch's
     grid_sample without align_corners, linear or cubic (a = -0.75).
     """
     around = (-1, 0, 1, 2) if cubic else (0, 1)
     rows, weights = [], []
-    for axis, side in ((1, maps.shape[1]), (0, maps.shape[2])):
+    for axis, side in ((1, cells.shape[0]), (0, cells.shape[1])):
         at = spots[:, axis, None] * np.float32(side) - np.float32(0.5)  # (K, 1)
-        first = np.floor(at)
-        cells = first.astype(np.int64) + around  # (K, T)
-        gap = np.abs(at - cells).astype(np.float32)
+        near = np.floor(at).astype(np.int64) + around  # (K, T)
+        gap = np.abs(at - near).astype(np.float32)
         share = _cubic(gap) if cubic else 1 - gap
-        rows.append(np.clip(cells, 0, side - 1))
-        weights.append(np.where((cells >= 0) & (cells < side), share, 0).astype(np.float32))
-    near = maps[:, rows[0][:, :, None], rows[1][:, None, :]]  # (D, K, T, T)
-    read: Floats = np.einsum("dkij,ki,kj->kd", near, weights[0], weights[1], optimize=True)
+        rows.append(np.clip(near, 0, side - 1))
+        weights.append(np.where((near >= 0) & (near < side), share, 0).astype(np.float32))
+    found = cells[rows[0][:, :, None], rows[1][:, None, :]]  # (K, T, T, D)
+    shares = weights[0][:, :, None] * weights[1][:, None, :]  # (K, T, T)
+    size = len(around) ** 2
+    read: Floats = (shares.reshape(-1, 1, size) @ found.reshape(-1, size, cells.shape[2]))[:, 0]
     return read
 
 
