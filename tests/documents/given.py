@@ -9,12 +9,13 @@ import numpy as np
 import torch
 
 import evenplace as ep
-from tests.documents.typist import in_this_process, shrink
+from evenplace.training.recipe import read_recipe
+from tests.documents.typist import FEWER, QUICK, in_this_process, shrink
 from tests.standins import Standins, layouts
 
 RUNS = (  # one trained and asked, and a baseline beside it
-    "train photos --run runs/city --set epochs=1 --set image_size=96",
-    "train photos --method cosface --set epochs=1 --run runs/base",
+    "train photos --run runs/city",
+    "train photos --method cosface --run runs/base",
     "index runs/city --database photos",
     "index runs/base --database photos",
     "evaluate runs/city --queries queries",
@@ -50,9 +51,8 @@ def give(document: str, folder: Path, standins: Standins, runs: Path | None) -> 
         _give_sf(folder, standins)
     if document == "docs/evaluate.md":
         shutil.copytree(folder / "runs/city", folder / "runs/sf")
-    names: dict[str, Any] = {"ep": ep, "np": np, "torch": torch}
-    if document == "docs/train.md":
-        names |= {"recipe": "dapr-m"}
+    quick = read_recipe("dapr-m").changed([*QUICK, *FEWER])
+    names: dict[str, Any] = {"ep": ep, "np": np, "torch": torch, "recipe": quick}
     if document in ("README.md", "docs/train.md", "docs/evaluate.md", "docs/methods.md"):
         names |= _descriptors(folder)
     if document == "docs/locate.md":

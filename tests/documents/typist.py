@@ -25,8 +25,7 @@ from tests.documents.blocks import ROOT, TYPED, Block, Command, read_blocks, rea
 SMALL = {"--seeds": "1", "--nproc-per-node": "2"}
 TINY_TOWN = {"--photos": "24", "--queries": "8"}  # of verbs that draw one
 HERE = {"http://milvus:19530": "milvus.db"}  # a file name is Milvus Lite
-# Of what trains, where the document does not say; runs/city is trained from Python too.
-QUICK = ("epochs=1", "image_size=96")
+QUICK = ("epochs=1", "image_size=96")  # of what trains, where the document does not say
 FEWER = ("folds=2",)  # of what has folds: the default, and studies of it
 SERVICE = "127.0.0.1:8000"
 PATIENCE = 120  # seconds for a service to start
@@ -55,6 +54,7 @@ class Typist:
             code = block.text.replace(SERVICE, self.address)
             for there, here in HERE.items():
                 code = code.replace(there, here)
+            code = code.replace('recipe="dapr-m"', "recipe=recipe")  # as quick as the command
             # the block's own lines in a traceback
             exec(compile("\n" * block.line + code, ROOT / block.document, "exec"), self.names)
 
@@ -112,9 +112,9 @@ def shrink(words: list[str]) -> list[str]:
     if words[1:2] == ["demo"]:
         words += [word for pair in TINY_TOWN.items() if pair[0] not in words for word in pair]
         words += [word for setting in QUICK for word in ("--set", setting)]
-    if words[1:2] in (["train"], ["study"]) and not {"--preset", "runs/city"} & set(words):
+    if words[1:2] in (["train"], ["study"]) and "--preset" not in words:
         told = " ".join(words)
-        folds = words[1] == "train" and "--method" not in words
+        folds = words[1] == "train" and ("--method" not in words or "dapr-m" in words)
         folds = folds or words[2:3] in (["second-look"], ["elsewhere"])
         quick = QUICK + FEWER if folds else QUICK
         words += [w for s in quick if s.split("=")[0] not in told for w in ("--set", s)]
