@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test suite check long kernels lint
+.PHONY: help setup browser demo test check long kernels lint
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F"|" '{printf "make %-8s %s\n", $$1, $$2}'
@@ -38,10 +38,7 @@ lint: setup ## format, lint, types
 # they do not fight for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup ## what CI runs first, all but make long: some ten minutes on two cores
-	@$(MAKE) --no-print-directory -j2 lint suite
-
-suite: setup
+test: setup ## every test but those of make long: under ten minutes on two cores
 	$(PYTEST)
 
 long: setup ## what takes minutes: the documents typed, every export, a bare environment

@@ -103,6 +103,7 @@ def test_a_study_trains_on_one_set_and_asks_others(
     assert float(bars[1].split(",")[-1]) == pytest.approx(shown, abs=0.05)
 
 
+@pytest.mark.long
 def test_uncertainty_is_judged_on_every_test(
     standins: Standins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

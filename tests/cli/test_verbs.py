@@ -84,6 +84,7 @@ def test_the_whole_path(evenplace: Command, town: Path, run: Path) -> None:
     assert (run / "report/index.html").exists()
 
 
+@pytest.mark.long
 def test_index_leaves_the_network_exported_where_photos_pay_for_it(
     evenplace: Command, town: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def _salad() -> PlaceNetwork:
     ).eval()
 
 
+@pytest.mark.long
 def test_a_transformer_and_its_places_answer_as_in_torch(tmp_path: Path) -> None:
     network = _salad()
     network.attach_places(torch.tensor([1, 0, 1]))

@@ -26,6 +26,7 @@ from evenplace.serve.settings import Limits, Settings
 from tests.serve.conftest import Town, listening, serving
 from tests.serve.test_api import ask, problem_of
 
+PATIENCE = 300  # seconds for a service to start beside busy neighbours
 EVENPLACE = (sys.executable, "-c", "from evenplace.cli import main; main()")
 
 
@@ -195,7 +196,7 @@ def process(town: Town, *words: str) -> Iterator[tuple[subprocess.Popen[str], st
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [*EVENPLACE, "serve", str(town.run), "--port", str(port)]
+    command = [*EVENPLACE, "serve", str(town.run), "--port", str(port), "--engine", "torch"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         [*command, *words], text=True, stderr=subprocess.PIPE, env=environment
@@ -214,7 +215,7 @@ def process(town: Town, *words: str) -> Iterator[tuple[subprocess.Popen[str], st
 
 
 def _wait_for(address: str, served: subprocess.Popen[str], lines: list[str]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until and served.poll() is None:
         try:
             if httpx.get(f"{address}/ready", trust_env=False).is_success:

@@ -49,6 +49,7 @@ EXACT = {
 }  # fmt: skip
 EXACT = {name: [*settings, "views=1", "precision=float64"] for name, settings in EXACT.items()}
 SINGLE = {"single precision": [*SGD, *ACCUMULATED]}
+FIRST = ("accumulated", "groups", "Adam")  # the others are for `make long`
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +62,24 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Photos]:
 def together(town: tuple[Path, Photos], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All that one pair of processes does."""
     out = tmp_path_factory.mktemp("together")
-    (out / "cases.json").write_text(json.dumps(EXACT | SINGLE))
-    run_two(town[0], out)
+    run_two(town[0], out, {case: EXACT[case] for case in FIRST} | SINGLE)
     return out
 
 
-def run_two(town: Path, out: Path) -> None:
+@pytest.fixture(scope="module")
+def others(town: tuple[Path, Photos], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What another pair fits."""
+    out = tmp_path_factory.mktemp("others")
+    run_two(town[0], out, {case: EXACT[case] for case in EXACT if case not in FIRST}, "fit")
+    return out
+
+
+def run_two(town: Path, out: Path, cases: dict[str, list[str]], *works: str) -> None:
+    (out / "cases.json").write_text(json.dumps(cases))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "tests.training.two_processes", str(town), str(out)]
+    words = [sys.executable, "-m", "tests.training.two_processes", str(town), str(out), *works]
     started = []
     for rank in range(2):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
@@ -87,10 +96,23 @@ def seen(out: Path, what: str) -> tuple[Any, Any]:
     return first, second
 
 
-@pytest.mark.parametrize("case", EXACT)
+@pytest.mark.parametrize(
+    ("case", "pair"),
+    [
+        (case, "together")
+        if case in FIRST
+        else pytest.param(case, "others", marks=pytest.mark.long)
+        for case in EXACT
+    ],
+)
 def test_two_processes_compute_what_one_does(
-    town: tuple[Path, Photos], together: Path, tmp_path: Path, case: str
+    town: tuple[Path, Photos],
+    case: str,
+    pair: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
+    together: Path = request.getfixturevalue(pair)
     first, second = seen(together, "fit")
     assert first == second
     alone = quick_run(town[1], tmp_path / "alone", *EXACT[case])

@@ -53,7 +53,7 @@ def test_the_last_blocks_and_nothing_else_train(network: PlaceNetwork) -> None:
     assert count == 4 * 7_089_408 + 2 * 768
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_step_as_published_and_its_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """What each of two processes does in tests/training/test_distributed.py.
 
-    python -m tests.training.two_processes TOWN FOLDER
+    python -m tests.training.two_processes TOWN FOLDER [WORK …]
 
 torchrun's variables say which of the two it is; what it saw goes to FOLDER/WORK-RANK.json.
 """
@@ -90,9 +90,11 @@ def typed(town: Path, out: Path) -> str:
     return " ".join(done.output.split())
 
 
-def main(town: str, out: str) -> None:
+def main(town: str, out: str, *names: str) -> None:
     torch.set_num_threads(1)
     for work in (fit, stop, lead, typed):
+        if names and work.__name__ not in names:
+            continue
         seen = work(Path(town), Path(out))
         Path(out, f"{work.__name__}-{rank_of_process()}.json").write_text(json.dumps(seen))
     leave_ranks()
