@@ -1,4 +1,4 @@
-"""Mutated files, 2,400 in `make long`: an answer or a problem each time, no mistake, nothing kept."""
+"""Mutated files, 2,400 in `make long`: an answer or a problem each, no mistake, nothing kept."""
 
 import gc
 import io
