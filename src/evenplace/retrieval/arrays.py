@@ -109,6 +109,21 @@ def map_array(path: Path) -> NDArray[Any]:
     return array
 
 
+def _header(path: Path) -> tuple[tuple[int, int], np.dtype[Any], int]:
+    """The shape and type of a .npy file's rows, and where they begin."""
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        with path.open("rb") as file:
+            shape, _, kind = read[np.lib.format.read_magic(file)](file)
+            rows, width = shape
+            return (rows, width), kind, file.tell()
+    except (ValueError, KeyError) as cause:
+        raise IndexFileError(f"{path} is no array ({cause}); build the index again") from cause
+
+
 def write_photos(path: Path, photos: Photos) -> None:
     """Write photos as one Arrow record batch: what a memory map can be read from in place."""
     skipped = json.dumps([asdict(one) for one in photos.skipped]).encode()
@@ -138,19 +153,19 @@ class Column:
     """
 
     def __init__(self, path: Path, slots: Rows | None = None, *, mapped: bool = False) -> None:
-        first = map_array(path)  # the rows that were written first
+        first, self.dtype, self.begins = _header(path)  # of the rows that were written first
         self.path, self.handle = path, os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         weakref.finalize(self, os.close, self.handle)
         self.slots = slots
-        self.shape = (len(first) if slots is None else len(slots), int(first.shape[1]))
-        self.dtype: np.dtype[Any] = first.dtype
-        self.width = first.shape[1] * first.itemsize  # bytes
-        self.begins = int(first.offset)  # type: ignore[attr-defined]  # of a map
+        self.shape = (first[0] if slots is None else len(slots), first[1])
+        self.width = first[1] * self.dtype.itemsize  # bytes
         self._mapped: NDArray[Any] | None = None
         if mapped or not hasattr(os, "preadv"):  # Windows
             count = (path.stat().st_size - self.begins) // max(self.width, 1)
             shape = (count, self.shape[1])
-            self._mapped = np.memmap(path, self.dtype, "r", self.begins, shape) if count else first
+            self._mapped = np.empty(shape, self.dtype)
+            if count:
+                self._mapped = np.memmap(path, self.dtype, "r", self.begins, shape)
 
     def __len__(self) -> int:
         return self.shape[0]
