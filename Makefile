@@ -11,12 +11,13 @@ help: ## what there is to make
 
 setup: $(STAMP) ## a virtual environment with everything, pinned
 
-# torch goes first and pinned: an open range pulls gigabytes of GPU packages.
+# torch goes first and pinned: an open range pulls gigabytes of GPU packages.  Modules are compiled
+# as they are imported, not all of them now.
 $(STAMP): pyproject.toml constraints.txt
 	@echo "setting up .venv (a minute or two)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt torch
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@$(MAKE) --no-print-directory browser
 	@touch $(STAMP)
 
