@@ -10,8 +10,8 @@ from evenplace.cli.console import bars, print_table, say
 
 def demo(
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/demo"),
-    photos: Annotated[int, typer.Option(help="database photos")] = 700,
-    queries: Annotated[int, typer.Option(help="queries")] = 250,
+    photos: Annotated[int, typer.Option(help="database photos")] = 500,
+    queries: Annotated[int, typer.Option(help="queries")] = 200,
     seeds: Annotated[int, typer.Option(help="towns and trainings to average over")] = 1,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value for all systems")
