@@ -16,7 +16,7 @@ from evenplace.evaluation.evaluate import compare_pairs, score
 from evenplace.evaluation.predictions import Predictions, find_spots, join_predictions
 from evenplace.evaluation.sources import SOURCES
 from evenplace.evaluation.textfiles import read_texts, write_texts
-from evenplace.evaluation.truth import Truth, average_precisions, read_test
+from evenplace.evaluation.truth import Truth, average_precisions, first_right, read_test
 from evenplace.evaluation.uncertainty import interval, mcnemar
 from evenplace.photos import Photos
 from evenplace.photos.nearby import turn
@@ -140,6 +140,20 @@ def test_conditions_part_the_queries() -> None:
     assert found["looking"].tolist() == ["north", "east", "", "north"]
     assert found["turned"].tolist() == ["0-30°", "over 90°", "", ""]
     assert found["away"].tolist() == ["0-5 m", "0-5 m", "5-10 m", ""]
+
+
+def test_a_quarter_of_the_compass_begins_half_way_between_two() -> None:
+    headings = [44.9, 45.0, 134.9, 135.0, 224.9, 225.0, 314.9, 315.0]
+    queries = Photos.from_arrays(
+        east=[5e5] * 8, north=[6e6] * 8, zone=34, heading=headings, path=list("abcdefgh")
+    )
+    found = find_conditions(queries, queries, Truth(25).positives(queries, queries))
+    names = ["north", "east", "east", "south", "south", "west", "west", "north"]
+    assert found["looking"].tolist() == names
+
+
+def test_without_a_hit_none_is_right() -> None:
+    assert first_right(np.empty((2, 0), bool)).tolist() == [-1, -1]
 
 
 def test_seasons_turn_round_in_the_south() -> None:
