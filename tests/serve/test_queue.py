@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import http.client
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -118,6 +120,33 @@ def test_a_turn_of_somebody_who_hung_up_is_passed_on() -> None:
 async def _hold(turns: Turns, sender: str) -> None:
     async with turns.take(sender):
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="loopback has one address elsewhere")
+def test_photos_wait_in_the_name_of_their_address(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    take = Turns.take
+
+    def noted(turns: Turns, sender: str) -> Any:
+        asked.append(sender)
+        return take(turns, sender)
+
+    monkeypatch.setattr(Turns, "take", noted)
+    with listening(create_app(Settings(town.run))) as address:
+        port = int(address.rpartition(":")[2])
+        with concurrent.futures.ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda n: _post(port, f"127.0.0.{n}", town.photo()), range(2, 6)))
+    assert len(set(asked)) >= 2, "one alone takes no turn"
+    assert set(asked) <= {f"127.0.0.{n}" for n in range(2, 6)}
+
+
+def _post(port: int, own: str, photo: bytes) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(own, 0))
+    line.request("POST", "/locate", photo, {"Content-Type": "image/jpeg"})
+    assert line.getresponse().status == 200
+    line.close()
 
 
 def test_overflow_is_503_with_retry_after_and_nothing_else(town: Town) -> None:
