@@ -39,7 +39,7 @@ lint: setup ## format, lint, types
 # they do not fight for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: setup ## every test but those of make long: under ten minutes on two cores
+test: setup ## every test but those of make long: some ten minutes on two cores
 	$(PYTEST)
 
 long: setup ## what takes minutes: the documents typed, every export, a bare environment

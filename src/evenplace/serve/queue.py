@@ -1,11 +1,11 @@
 """Where photos wait: a room with walls, and lanes to the decoders.
 
 What does not fit into the room is told when to come back.  Senders take turns (`Turns`), so that
-one who asks much waits for himself, and the last fifth of the room is for senders who have little
-in it.  A photo is weighed by the memory its
-decoding takes.  Light ones share `LIGHT_TOGETHER`; a heavy one waits for its turn on a thread of
-its own, which steps back for the others.  So sixteen pictures of 7,000 x 7,000 pixels take the
-memory of one, and delay each other and nobody else.
+one who asks much waits for himself, and a quarter more than the room holds is for senders who have
+little in it.  A photo is weighed by the memory its decoding takes.  Light ones share
+`LIGHT_TOGETHER`; a heavy one waits for its turn on a thread of its own, which steps back for the
+others.  So sixteen pictures of 7,000 x 7,000 pixels take the memory of one, and delay each other
+and nobody else.
 """
 
 import asyncio
