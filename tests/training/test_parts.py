@@ -261,6 +261,19 @@ def test_randaugment_is_torchvisions_and_leaves_other_dice_alone() -> None:
     assert torch.equal(ours, theirs / 255)
 
 
+def test_colours_change_as_torchvision_changes_them() -> None:
+    import_timm()
+    change = pytest.importorskip("torchvision.transforms.v2.functional")
+    photos = torch.randint(0, 255, (6, 3, 12, 16), dtype=torch.uint8)
+    ours = augmented(photos, torch.Generator().manual_seed(2), Augmentation(crop=1.0, jitter=0.6))
+    drawn = torch.rand(6, 3, 1, 1, 1, generator=torch.Generator().manual_seed(2)).view(6, 3)
+    steps = (change.adjust_brightness, change.adjust_contrast, change.adjust_saturation)
+    for photo, factors, seen in zip(photos / 255, 1 + (drawn * 2 - 1) * 0.6, ours, strict=True):
+        for step, factor in zip(steps, factors.tolist(), strict=True):
+            photo = step(photo, factor)
+        torch.testing.assert_close(seen, photo, atol=1e-6, rtol=0)  # of float32's 6e-8, added up
+
+
 def test_views_of_other_crops_have_other_files() -> None:
     names = {
         ViewSettings(2, how=how).name(1)

@@ -29,7 +29,7 @@ class Augmentation:
     def name(self) -> str:
         """Short words that differ whenever views do."""
         usual = Augmentation(flip=self.flip)
-        kind = "flip" if self.flip else "crop"
+        kind = "flipped" if self.flip else "cropped"
         if self == usual:
             return kind
         name = f"{kind}{self.crop:g}j{self.jitter:g}h{self.hue:g}r{self.randaugment}"
@@ -90,11 +90,19 @@ def _crop(photos: Tensor, generator: torch.Generator, least_scale: float, flip: 
 
 
 def _recolour(photos: Tensor, generator: torch.Generator, jitter: float) -> Tensor:
-    """Scale brightness, contrast and saturation by factors in 1 ± jitter."""
+    """Scale brightness, contrast and saturation by factors in 1 ± jitter.
+
+    As torchvision's ColorJitter does, in the order of its arguments.
+    """
     draw = 1 + (torch.rand(len(photos), 3, 1, 1, 1, generator=generator) * 2 - 1) * jitter
     brightness, contrast, saturation = draw.to(photos.device).unbind(1)  # each (B, 1, 1, 1)
-    photos = photos * brightness
-    grey = photos.mean(dim=1, keepdim=True)
-    photos = grey + (photos - grey) * saturation
-    middle = photos.mean(dim=(1, 2, 3), keepdim=True)
-    return (middle + (photos - middle) * contrast).clamp_(0, 1)
+    photos = (photos * brightness).clamp_(0, 1)
+    middle = _grey(photos).mean(dim=(2, 3), keepdim=True)  # (B, 1, 1, 1)
+    photos = torch.lerp(middle, photos, contrast).clamp_(0, 1)
+    return torch.lerp(_grey(photos), photos, saturation).clamp_(0, 1)
+
+
+def _grey(photos: Tensor) -> Tensor:
+    """How bright each pixel looks: (B, 3, H, W) -> (B, 1, H, W)."""
+    weights = photos.new_tensor([0.2989, 0.587, 0.114])
+    return torch.einsum("bchw,c->bhw", photos, weights)[:, None]
