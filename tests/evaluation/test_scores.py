@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenplace.errors import PhotoError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.evaluation.evaluate import compare, query_places, score
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores, join_scores, recalls
@@ -103,11 +103,10 @@ def test_no_ranking_beats_the_pool(tmp_path: Path) -> None:
 
 def test_scores_survive_the_disk(tmp_path: Path) -> None:
     scores = scored(tmp_path)
-    scores.predictions.write(tmp_path / "p.parquet")
-    again = Scores.from_dict(
-        scores.as_dict(), Predictions.read(tmp_path / "p.parquet"), scores.places
-    )
+    scores.write(tmp_path)
+    again = Scores.read(tmp_path)
     assert again.as_dict() == scores.as_dict()
+    np.testing.assert_array_equal(again.places.counts, scores.places.counts)
     assert json.loads(json.dumps(scores.as_dict(), allow_nan=False))
     assert scores.predictions.descriptors is not None
     for name in ("positions", "hit_distances", "hit_right", "first_right", "tiers", "descriptors"):
@@ -115,6 +114,16 @@ def test_scores_survive_the_disk(tmp_path: Path) -> None:
             getattr(again.predictions, name), getattr(scores.predictions, name)
         )
     assert again.predictions.hit_paths.tolist() == scores.predictions.hit_paths.tolist()
+
+
+def test_scores_of_another_version_and_none_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"does not exist; evaluate first: evenplace evaluate"):
+        Scores.read(tmp_path)
+    scored(tmp_path).write(tmp_path)
+    kept = json.loads((tmp_path / "scores.json").read_text())
+    (tmp_path / "scores.json").write_text(json.dumps(kept | {"version": 2}))
+    with pytest.raises(RunError, match="another version of EvenPlace; evaluate again"):
+        Scores.read(tmp_path)
 
 
 def test_joined_scores_count_all_queries(tmp_path: Path) -> None:

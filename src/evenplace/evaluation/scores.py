@@ -3,8 +3,10 @@
 Q queries · k hits
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -17,6 +19,7 @@ from evenplace.evaluation.predictions import Predictions, join_predictions
 from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
 from evenplace.evaluation.uncertainty import Interval, interval
+from evenplace.photos.files import whole_file
 from evenplace.photos.table import Skipped
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, query_tiers
@@ -103,16 +106,28 @@ class Scores:
         plain: dict[str, Any] = _without_nan({"version": VERSION, **tree})
         return plain
 
+    def write(self, folder: Path) -> None:
+        """Keep the figures and what they were counted from, as three files of a folder."""
+        with whole_file(folder / "scores.json", RunError) as draft:
+            draft.write_text(json.dumps(self.as_dict(), indent=1))
+        self.predictions.write(folder / "predictions.parquet")
+        self.places.write(folder / "scored_places.parquet")
+
     @classmethod
-    def from_dict(cls, tree: dict[str, Any], predictions: Predictions, places: Places) -> "Scores":
-        if tree.get("version", 1) != VERSION:
-            raise RunError(
-                f"these scores are of version {tree.get('version', 1)}, this EvenPlace reads "
-                f"{VERSION}; evaluate again"
-            )
+    def read(cls, folder: Path) -> "Scores":
+        """What `write` kept."""
+        path = folder / "scores.json"
+        if not path.exists():
+            raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {folder}")
+        tree = json.loads(path.read_text())
+        if tree.pop("version", 1) != VERSION:
+            raise RunError(f"{path} is of another version of EvenPlace; evaluate again")
         hints = get_type_hints(cls)
-        found = {key: _value(hints[key], value) for key, value in tree.items() if key != "version"}
-        return cls(**found, predictions=predictions, places=places)
+        return cls(
+            **{key: _value(hints[key], value) for key, value in tree.items()},
+            predictions=Predictions.read(folder / "predictions.parquet"),
+            places=Places.read(folder / "scored_places.parquet"),
+        )
 
 
 _FILES = ("predictions", "places")

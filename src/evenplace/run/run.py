@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
 from evenplace.errors import RunError
-from evenplace.evaluation import Predictions, Scores, Truth, evaluate, score
+from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
 from evenplace.photos.files import whole_file
@@ -338,7 +338,7 @@ class Run:
         if descriptors is not None:
             truth, asked = Truth(radius, heading, frames), np.asarray(descriptors, np.float32)
             found = score(engine, queries, asked, truth, name=self.recipe.name)
-            write_scores(found, out or self.folder)
+            found.write(out or self.folder)
             return found
         if engine.describer is None:
             self.files.open_describer()  # says what the run needs
@@ -352,7 +352,7 @@ class Run:
             cache_folder=cache_folder,
             progress=announce("asking the queries") if announce else None,
         )
-        write_scores(found, out or self.folder)
+        found.write(out or self.folder)
         return found
 
     def cautions(self, found: Scores, **changes: Any) -> list[str]:
@@ -387,16 +387,7 @@ class Run:
 
     def scores(self, folder: Path | None = None) -> Scores:
         """The scores of the last evaluation; folder: where `evaluate(out=…)` put them."""
-        path = (folder or self.folder) / "scores.json"
-        if not path.exists():
-            raise RunError(
-                f"{path} does not exist; evaluate first: evenplace evaluate {self.folder}"
-            )
-        return Scores.from_dict(
-            json.loads(path.read_text()),
-            Predictions.read(path.with_name("predictions.parquet")),
-            Places.read(path.with_name("scored_places.parquet")),
-        )
+        return Scores.read(folder or self.folder)
 
 
 def train(
@@ -428,11 +419,3 @@ def from_descriptors(
     made.index_descriptors(descriptors, photos, places)
     made.tune()
     return made
-
-
-def write_scores(found: Scores, folder: Path) -> None:
-    """Keep the figures and what they were counted from."""
-    with whole_file(folder / "scores.json", RunError) as draft:
-        draft.write_text(json.dumps(found.as_dict(), indent=1))
-    found.predictions.write(folder / "predictions.parquet")
-    found.places.write(folder / "scored_places.parquet")

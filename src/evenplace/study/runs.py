@@ -25,7 +25,7 @@ from evenplace.evaluation import Scores, evaluate, join_scores
 from evenplace.evaluation.scores import VERSION
 from evenplace.networks.network import build_network
 from evenplace.retrieval.rerank import build_reranker
-from evenplace.run.run import Run, write_scores
+from evenplace.run.run import Run
 from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
 from evenplace.training.cache import ViewSettings, cache_trunk
@@ -153,7 +153,7 @@ class _Work:
                 cache_folder=self.cache,
                 progress=self.announce("asking") if self.announce else None,
             )
-            write_scores(found, folder)
+            found.write(folder)
         if timed:
             (folder / "timed.txt").write_text(f"{timed}")
         return folder
