@@ -14,7 +14,7 @@ from evenplace.errors import RunError, SettingError
 from evenplace.evaluation.conditions import find_conditions
 from evenplace.evaluation.evaluate import compare_pairs, score
 from evenplace.evaluation.predictions import Predictions, find_spots, join_predictions
-from evenplace.evaluation.sources import SOURCES
+from evenplace.evaluation.sources import SOURCES, find_sources
 from evenplace.evaluation.textfiles import read_texts, write_texts
 from evenplace.evaluation.truth import Truth, average_precisions, first_right, read_test
 from evenplace.evaluation.uncertainty import interval, mcnemar
@@ -24,6 +24,7 @@ from evenplace.photos.protocols import PROTOCOLS, Protocol
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.spectrum import draw_frequencies
 from tests.drawn import photos_at, unit
 from tests.evaluation.test_scores import scored
 
@@ -150,6 +151,32 @@ def test_a_quarter_of_the_compass_begins_half_way_between_two() -> None:
     found = find_conditions(queries, queries, Truth(25).positives(queries, queries))
     names = ["north", "east", "east", "south", "south", "west", "west", "north"]
     assert found["looking"].tolist() == names
+
+
+def test_metres_and_degrees_to_a_match_are_counted_to_their_edges() -> None:
+    metres, degrees = [5.0, 5.1, 10.0, 10.1, 25.0], [30.0, 30.1, 60.0, 90.0, 90.1]
+    far = [5e5 + 1000 * at for at in range(5)]  # each beside a photo of its own
+    database = Photos.from_arrays(
+        east=far, north=[6e6] * 5, zone=34, heading=[0.0] * 5, path=list("abcde")
+    )
+    east = [spot + away for spot, away in zip(far, metres, strict=True)]
+    queries = Photos.from_arrays(
+        east=east, north=[6e6] * 5, zone=34, heading=degrees, path=list("vwxyz")
+    )
+    found = find_conditions(queries, database, Truth(25).positives(queries, database))
+    assert found["away"].tolist() == ["0-5 m", "5-10 m", "5-10 m", "10-25 m", "10-25 m"]
+    assert found["turned"].tolist() == ["0-30°", "30-60°", "30-60°", "60-90°", "over 90°"]
+
+
+def test_reliability_is_how_scattered_the_answers_place_is(tmp_path: Path) -> None:
+    rows = np.concatenate([np.repeat(unit(1, 8, 0), 3, axis=0), unit(3, 8, 1)])
+    photos = photos_at(np.array([(x, float(at)) for x in (2, 502) for at in (2, 3, 4)]))
+    index = index_descriptors(rows, photos, Grid(20).partition(photos), tmp_path / "index")
+    engine = Search(index)
+    judged = find_sources(engine, next(iter(engine.batches(rows[[0, 3]], 1))))["r"]
+    points = draw_frequencies("paper", 8).astype(np.float64)  # (F, 8)
+    spread = np.abs(np.exp(1j * rows[3:].astype(np.float64) @ points.T).mean(axis=0)).mean()
+    np.testing.assert_allclose(judged, [1, 1 / spread], rtol=1e-3)  # rows are kept as float16
 
 
 def test_without_a_hit_none_is_right() -> None:
