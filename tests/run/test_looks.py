@@ -5,16 +5,25 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from evenplace.cli import main
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval import open_index, packed_features
-from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
+from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.local_features import (
+    LOCAL_FEATURES,
+    Features,
+    LocalFeatures,
+    build_local_features,
+    features_of,
+)
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.points import cached_points
 from evenplace.run.run import Run
@@ -217,6 +226,45 @@ def test_descriptors_that_come_with_photos_are_looked_at(
     assert Run.open(run).scores().recall[1] == 100
     evenplace("tune", run, "--set", "verify=0")
     assert not (run / "look.json").exists()
+
+
+@dataclass(frozen=True)
+class Spots:
+    """SIFT's points, all described alike: only their own matcher knows which are the same."""
+
+    name: str = "spots"
+    dim: int = 2
+
+    def extract(self, picture: Image.Image) -> Features:
+        found = build_local_features("sift", count=200).extract(picture)
+        alike = np.ones((len(found), 2), np.float32) / np.sqrt(np.float32(2))
+        return Features(found.points, alike, found.width, found.height)
+
+    def match(self, query: Features, candidate: Features) -> tuple[Rows, Rows]:
+        apart = np.linalg.norm(query.points[:, None] - candidate.points, axis=2)
+        mine, other = np.nonzero(apart < 1e-3)
+        return mine, other
+
+
+def test_a_kind_that_brings_its_own_matcher_is_asked_by_tune_and_locate(
+    photos: Path, tmp_path: Path, evenplace: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOCAL_FEATURES.own, "spots", Spots)
+    run, few = tmp_path / "run", tmp_path / "few"
+    few.mkdir()
+    for path in sorted(photos.iterdir())[::3]:
+        shutil.copy(path, few)
+    evenplace("train", few, "--run", run, *SMALL, "--set", "features=spots")
+    evenplace("index", run, "--database", few)
+    assert open_index(run / "index").columns["spots"].shape[1] <= 16_384
+    photo = read_photos(few).paths[0]
+    said = json.loads(evenplace("locate", run, photo, "--json"))
+    assert said["hits"][0]["path"] == photo
+    assert said["hits"][0]["inliers"] > 50
+    opened = Run.open(run).search()
+    assert opened.look is not None
+    row = opened.index.paths(np.arange(len(opened.index))).index(photo)
+    assert len(opened.look.pairs(photo, row)) == said["hits"][0]["inliers"]
 
 
 def test_what_cannot_be_looked_with_is_said_before_training(photos: Path, tmp_path: Path) -> None:

@@ -1,20 +1,23 @@
 """Points of a picture that can be found again in another one, each with its own descriptor.
 
 A network's descriptor says that two photos look alike; points that match say that they show the
-same thing.  `sift` needs no weights, `xfeat` is a small network.  A package adds others:
+same thing.  `sift` needs no weights, `xfeat` is a small network, `aliked` and `disk` are larger
+ones with a network that matches.  A package adds others:
 
     [project.entry-points."evenplace.local_features"]
     my-points = "my_package.points:MyPoints"
 
-where MyPoints(count=…) is a `LocalFeatures`.
+where MyPoints(count=…) is a `LocalFeatures`; one that knows better than nearest neighbours which
+points are the same is a `Matching` too.
 
-    K points · D descriptor
+    K points · L points of a candidate · M matches · D descriptor
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from PIL import Image
@@ -23,12 +26,12 @@ import evenplace.networks
 from evenplace.describe.onnx_engine import open_session
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
-from evenplace.retrieval.arrays import Floats
+from evenplace.retrieval.arrays import Floats, Rows
 
 LONGEST = 640  # pixels of the longer side of what is looked at
 COUNT = 1_000  # points of a query at most; as many are compared as are kept of a photo
 XFEAT = Path(evenplace.networks.__path__[0]) / "embedded" / "xfeat.onnx"
-_STRIDE = 32  # of XFeat's coarsest map: sides must be multiples
+_STRIDE = 32  # of the coarsest map of XFeat and ALIKED: sides must be multiples
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,15 @@ class LocalFeatures(Protocol):
         ...
 
 
+@runtime_checkable
+class Matching(Protocol):
+    """What local features may bring beside: their own way to match points."""
+
+    def match(self, query: Features, candidate: Features) -> tuple[Rows, Rows]:
+        """Rows of points that are the same.  K points, L points -> (M,), (M,)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Sift:
     """SIFT by OpenCV, as RootSIFT: no weights, and the slower of the two."""
@@ -89,7 +101,7 @@ class Sift:
         order = np.argsort([-point.response for point in found], kind="stable")[: self.count]
         points = np.array([found[at].pt for at in order], np.float32)
         chosen = raw[order] / np.maximum(raw[order].sum(axis=1, keepdims=True), 1e-9)
-        return _features(points, np.sqrt(chosen), picture)
+        return as_features(points, np.sqrt(chosen), picture)
 
 
 @dataclass(frozen=True)
@@ -119,11 +131,10 @@ class XFeat:
         return axes
 
     def extract(self, picture: Image.Image) -> Features:
-        width, height = (max(side // _STRIDE, 1) * _STRIDE for side in picture.size)
-        grey = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
-        low, high = grey.getextrema()
-        if low == high:
+        grey = in_strides(picture.convert("L"))
+        if is_blank(grey):
             return Features.nothing(self.dim)
+        width, height = grey.size
         seen = {"grey": np.asarray(grey, np.float32)[None, None]}
         described, peaks, reliability = (one[0] for one in self._session.run(None, seen))
         y, x = np.nonzero(peaks[0] > self.least)
@@ -135,7 +146,7 @@ class XFeat:
         best = np.argsort(-sure, kind="stable")[: self.count]
         points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
         turned = np.tensordot(described, self._axes, (0, 0))  # (h, w, D)
-        return _features(points, sample(turned, spots[best], cubic=True), picture)
+        return as_features(points, sample(turned, spots[best], cubic=True), picture)
 
 
 def sample(cells: Floats, spots: Floats, *, cubic: bool) -> Floats:
@@ -167,15 +178,21 @@ def _cubic(gap: Floats, a: float = -0.75) -> Floats:
     return np.where(gap <= 1, inner, outer)
 
 
-LOCAL_FEATURES: Registry[type[Any]] = Registry(
-    "kind of local features", "evenplace.local_features", {"sift": Sift, "xfeat": XFeat}
-)
+def _glued(name: str, **settings: Any) -> LocalFeatures:
+    from evenplace.retrieval.lightglue import Glued
+
+    return Glued(name, **settings)
+
+
+LOCAL_FEATURES: Registry[Callable[..., LocalFeatures]] = Registry(
+    "kind of local features", "evenplace.local_features",
+    {"sift": Sift, "xfeat": XFeat} | {name: partial(_glued, name) for name in ("aliked", "disk")},
+)  # fmt: skip
 
 
 def build_local_features(name: str, **settings: Any) -> LocalFeatures:
     """Choose a kind of local features by name."""
-    chosen: LocalFeatures = LOCAL_FEATURES.find(name)(**settings)
-    return chosen
+    return LOCAL_FEATURES.find(name)(**settings)
 
 
 def features_of(kind: LocalFeatures, photo: str | Path | bytes | Image.Image) -> Features:
@@ -186,7 +203,19 @@ def features_of(kind: LocalFeatures, photo: str | Path | bytes | Image.Image) ->
     return kind.extract(open_within(photo, LONGEST))
 
 
-def _features(points: Floats, descriptors: Floats, picture: Image.Image) -> Features:
+def in_strides(picture: Image.Image) -> Image.Image:
+    """A picture with sides that a network of this stride takes, at least one of it."""
+    width, height = (max(side // _STRIDE, 1) * _STRIDE for side in picture.size)
+    return picture.resize((width, height), Image.Resampling.BILINEAR)
+
+
+def is_blank(picture: Image.Image) -> bool:
+    """Whether all of it has one colour."""
+    return all(low == high for low, high in np.reshape(picture.getextrema(), (-1, 2)))
+
+
+def as_features(points: Floats, descriptors: Floats, picture: Image.Image) -> Features:
+    """Points in pixels of a picture and what describes them, as shares and unit."""
     longest = max(picture.size)
     norms = np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
     return Features(

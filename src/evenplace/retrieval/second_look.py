@@ -156,7 +156,7 @@ class SecondLook:
 
         def count(row: int) -> float:
             seen = self._features(row)
-            return np.nan if seen is None else verify(query, seen).inliers
+            return np.nan if seen is None else verify(query, seen, self.kind).inliers
 
         return np.array(list(in_order(count, rows.tolist(), own_cores())), np.float32)
 
@@ -166,7 +166,7 @@ class SecondLook:
         -> (M, 4): x and y in the picture, x and y in the photo.
         """
         own, other = self.see(query), self.features(row)
-        match = verify(own, other)
+        match = verify(own, other, self.kind)
         sides = np.array([own.width, own.height, other.width, other.height], np.float32)
         points: Floats = np.concatenate([match.query, match.candidate], axis=1)
         shares: Floats = (points / np.maximum(sides, 1e-9)).astype(np.float32)

@@ -1,8 +1,8 @@
 """Two pictures → how many of their points agree on one view of one thing.
 
-Points are matched where each is the other's nearest and clearly nearer than the next; a robust
-fit (MAGSAC, by OpenCV) keeps those that one camera movement explains.  A facade is flat, so a
-homography asks more than a fundamental matrix, and takes half its time.
+Points are matched where each is the other's nearest and clearly nearer than the next, or as their
+kind says; a robust fit (MAGSAC, by OpenCV) keeps those that one camera movement explains.  A
+facade is flat, so a homography asks more than a fundamental matrix, and takes half its time.
 
     K points of the query · L points of a candidate · M matches · D descriptor
 """
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.retrieval.arrays import Floats, Rows
-from evenplace.retrieval.local_features import Features
+from evenplace.retrieval.local_features import Features, LocalFeatures, Matching
 
 FITS = ("homography", "fundamental")
 RATIO = 0.9  # a match is so much nearer than the query point's next best
@@ -48,17 +48,37 @@ def worth(inliers: ArrayLike) -> NDArray[np.float64]:
     return np.log1p(np.maximum(np.asarray(inliers, np.float64) - _CHANCE, 0))
 
 
-def verify(query: Features, candidate: Features, fit: str = "homography") -> Match:
-    """Match the points of two pictures and keep those that one view explains."""
+def verify(
+    query: Features,
+    candidate: Features,
+    kind: LocalFeatures | None = None,
+    fit: str = "homography",
+) -> Match:
+    """Match the points of two pictures and keep those that one view explains.
+
+    kind: what found them, which may have its own way to match; nearest neighbours otherwise.
+    """
+    return keep_view(match_points(query, candidate, kind), fit)
+
+
+def match_points(query: Features, candidate: Features, kind: LocalFeatures | None = None) -> Match:
+    """Points of two pictures that may be the same, whatever view that would be."""
+    if isinstance(kind, Matching):
+        mine, other = kind.match(query, candidate)
+    else:
+        mine, other = mutual_matches(query.descriptors, candidate.descriptors)
+    return Match(query=query.points[mine], candidate=candidate.points[other])
+
+
+def keep_view(match: Match, fit: str = "homography") -> Match:
+    """Those of the matches that one view explains."""
     if fit not in FITS:
         raise unknown_name("fit", fit, FITS)
-    mine, other = mutual_matches(query.descriptors, candidate.descriptors)
-    start, end = query.points[mine], candidate.points[other]  # (M, 2)
-    kept = np.zeros(len(start), bool)
-    if len(start) >= _LEAST:
+    kept = np.zeros(match.inliers, bool)
+    if match.inliers >= _LEAST:
         robust = _homography if fit == "homography" else _fundamental
-        kept = robust(start * np.float32(_PIXELS), end * np.float32(_PIXELS))
-    return Match(query=start[kept], candidate=end[kept])
+        kept = robust(match.query * np.float32(_PIXELS), match.candidate * np.float32(_PIXELS))
+    return Match(query=match.query[kept], candidate=match.candidate[kept])
 
 
 def mutual_matches(query: Floats, candidate: Floats, ratio: float = RATIO) -> tuple[Rows, Rows]:

@@ -160,7 +160,8 @@ def _count_inliers(
     announce: Announce | None,
 ) -> list[Floats]:
     """Points that each query shares with its best candidates.  -> (N,) each."""
-    packing = Packing(build_local_features(features).dim)
+    kind = build_local_features(features)
+    packing = Packing(kind.dim)
     paths = sorted({path for case in cases for path in (case.path, *case.looked)})
     show = announce("finding points in the photos") if announce else None
     packed, counts = keep_points(features, paths, known, folder, show), []
@@ -169,7 +170,7 @@ def _count_inliers(
     def count(at: int) -> Floats:
         own = packing.unpack(packed[cases[at].path])
         others = (packing.unpack(packed[path]) for path in cases[at].looked)
-        return np.array([verify(own, other).inliers for other in others], np.float32)
+        return np.array([verify(own, other, kind).inliers for other in others], np.float32)
 
     for inliers in in_order(count, range(len(cases)), own_cores()):
         counts.append(inliers)

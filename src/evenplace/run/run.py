@@ -23,7 +23,7 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
 from evenplace.retrieval.calibration import Calibration, find_shift, least_confidence
-from evenplace.retrieval.local_features import LOCAL_FEATURES
+from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.manifest import Manifest
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
@@ -88,7 +88,7 @@ class Run:
 
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
         if recipe.search.verify:
-            LOCAL_FEATURES.find(recipe.search.features)  # before hours of training
+            build_local_features(recipe.search.features)  # before hours of training
         if places is None:
             places = cut_places(recipe.places, photos)
         else:
