@@ -37,10 +37,10 @@ def asked_without_itself(rows: Floats, means: Floats, scale: float, least: int =
         if SIZES[place] < 2:
             continue
         logits = []
-        for other in np.flatnonzero(SIZES >= least):
+        for other in np.flatnonzero(least <= SIZES):
             vector = means[other] * SIZES[other] - rows[photo] if other == place else means[other]
             logits.append(scale * rows[photo] @ vector / np.linalg.norm(vector))
-        own = int((np.flatnonzero(SIZES >= least) == place).argmax())
+        own = int((np.flatnonzero(least <= SIZES) == place).argmax())
         found[photo] = np.log(np.exp(np.array(logits)).sum()) - logits[own]
     return found
 
@@ -51,7 +51,7 @@ def test_a_photo_asks_its_place_without_itself(
 ) -> None:
     monkeypatch.setattr(learned_prototypes, "_RIVALS", rivals)
     rows, held = drawn(), np.flatnonzero(SIZES)
-    means = np.stack([rows[LABELS == place].mean(axis=0) for place in held])
+    means = np.stack([rows[place == LABELS].mean(axis=0) for place in held])
     loss = learned_prototypes._loss("softmax", SIZES[held], 7.0)
     known = learned_prototypes._Left(loss, means.astype(np.float32), SIZES[held], 0)
     labels = np.searchsorted(held, LABELS)
@@ -67,7 +67,7 @@ def test_a_photo_asks_its_place_without_itself(
 @pytest.mark.parametrize("name", LEARNED)
 def test_learning_tells_places_apart_that_means_confuse(name: str) -> None:
     rows = drawn()
-    means = np.stack([rows[LABELS == p].sum(axis=0) / max(n, 1) for p, n in enumerate(SIZES)])
+    means = np.stack([rows[p == LABELS].sum(axis=0) / max(n, 1) for p, n in enumerate(SIZES)])
     found, scale = learn_prototypes(name, rows, STARTS, summed(rows))
     directions = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
     assert scale == fit_scale(rows, STARTS, directions.astype(np.float32))

@@ -67,7 +67,7 @@ def choose_prototypes(
             best, lead = kind, won - lost
     verdict = "prototypes stay means" if best == MEANS else f"prototypes by {best}"
     asked = len(right[MEANS])
-    return Choice(best, f"{verdict}: against them, {', '.join(parts)} of {asked} held-out photos")
+    return Choice(best, f"{verdict}: against means, {', '.join(parts)} of {asked} held-out photos")
 
 
 def renew_index(run: RunFolder, kind: str) -> None:
