@@ -56,7 +56,7 @@ def test_a_photo_asks_its_place_without_itself(
     known = learned_prototypes._Left(loss, means.astype(np.float32), SIZES[held], 0)
     labels = np.searchsorted(held, LABELS)
     several = np.flatnonzero(SIZES[LABELS] > 1)
-    every = np.zeros((len(SIZES), rows.shape[1]))
+    every = np.zeros((len(SIZES), rows.shape[1]), np.float32)
     every[held] = means
     least = 1 if rivals > 5 else 2  # a sample of 5 is the batch's places, and none is alone there
     expected = asked_without_itself(rows, every, 7.0, least)[several].mean()

@@ -441,4 +441,4 @@ def test_every_part_of_the_layer_is_a_switch_that_changes_the_answers(
     found = {one.system.name: one.joint.predictions.confidence.tolist() for one in known.outcomes}
     same = [name for name in found if found[name] == found["VLAD, frozen + tail layer"]]
     assert set(same) <= {"VLAD, frozen + tail layer", "prototypes as folds choose"}
-    assert len(found) == 9  # L2, the layer, and a row a switch
+    assert len(found) == 8  # the layer, and a row a switch
