@@ -1,6 +1,7 @@
 """Memory and time of tuning a run on fixed descriptors, at a long tail of 300 to 1.
 
     python benchmarks/tune.py --photos 100000 --dim 512
+    python benchmarks/tune.py --photos 100000 --dim 8448 --prototypes low-visit-bias
 
 Draws a database whose places hold 1 to 300 photos, indexes it and tunes; each step in a process
 of its own, so that its peak is its own.  Results: benchmarks/results/tune.md.
@@ -43,10 +44,10 @@ def draw(folder: Path, photos: int, dim: int) -> None:
         out[start : start + 4096] = mine / np.linalg.norm(mine, axis=1, keepdims=True)
 
 
-def tune(folder: Path) -> None:
+def tune(folder: Path, prototypes: str) -> None:
     """One process: tune, and say what it took."""
     began = time.monotonic()
-    learned = ep.Run.open(folder / "run").tune()
+    learned = ep.Run.open(folder / "run").tune([f"prototypes={prototypes}"])
     assert learned is not None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     seconds = time.monotonic() - began
@@ -61,11 +62,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photos", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=512)
+    parser.add_argument("--prototypes", default="means", help="or softmax, low-visit-bias, best")
     parser.add_argument("--folder", type=Path, help="where it is drawn; a temporary one")
     parser.add_argument("--step", choices=("tune",), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.step:
-        tune(asked.folder)
+        tune(asked.folder, asked.prototypes)
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
@@ -76,9 +78,11 @@ def main() -> None:
         words += ["--database", table, "--descriptors", rows]
         subprocess.run(words, check=True)
         step = [sys.executable, __file__, "--step", "tune", "--folder", str(folder)]
+        step += ["--prototypes", asked.prototypes]
         said = json.loads(subprocess.run(step, check=True, capture_output=True).stdout)
         print(
-            f"{asked.photos:,} photos of {asked.dim} numbers, 300:1: {said['seconds']:.0f} s, "
+            f"{asked.photos:,} photos of {asked.dim} numbers, 300:1, prototypes "
+            f"{asked.prototypes}: {said['seconds']:.0f} s, "
             f"peak {said['GB']:.2f} GB; {said['calibration']}"
         )
 

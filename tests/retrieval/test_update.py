@@ -21,7 +21,12 @@ from evenplace.retrieval import Index, Search, open_index, verify_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.manifest import writing
 from evenplace.retrieval.rerank import Fused
-from evenplace.retrieval.update import add_photos, remove_photos, replace_photos
+from evenplace.retrieval.update import (
+    add_photos,
+    remove_photos,
+    renew_prototypes,
+    replace_photos,
+)
 from tests.drawn import EAST, NORTH, ZONE, unit
 
 Floats = NDArray[np.float32]
@@ -389,3 +394,28 @@ def test_one_file_is_one_photo_however_its_path_is_written(
     with pytest.raises(PhotoError, match="already"):
         add_photos(tmp_path / "i", vectors[:1], named(spots[:1], [str(tmp_path / "a.jpg")]))
     assert remove_photos(tmp_path / "i", ["b.jpg"]).photos.paths == ["a.jpg"]
+
+
+def test_other_prototypes_are_a_generation_that_copies_no_rows(folder: Path) -> None:
+    before = open_index(folder)
+    told, rows = answers(before), before.columns["descriptors"].path.stat().st_ino
+    renewed = renew_prototypes(folder, "low-visit-bias")
+    assert renewed.manifest.prototypes == "low-visit-bias"
+    assert renewed.manifest.generation == before.manifest.generation + 1
+    assert renewed.columns["descriptors"].path.stat().st_ino == rows
+    assert np.abs(renewed.prototypes - before.prototypes).max() > 1e-3
+    assert answers(before) == told  # whoever has it open keeps it
+    verify_index(folder)
+    built = index_descriptors(
+        *drawn(120, 1), before.places, folder.parent / "built", learn="low-visit-bias"
+    )
+    np.testing.assert_allclose(built.prototypes, renewed.prototypes, atol=2e-3)
+    assert built.scale == renewed.scale
+    grown = add_photos(folder, unit(1, 24, 7), named(np.array([[-510.0, 410.0]]), ["new.jpg"]))
+    assert len(grown.places) == len(renewed.places) + 1
+    known = {row.tobytes() for row in renewed.prototypes}
+    assert known < {row.tobytes() for row in grown.prototypes}  # and the new place's mean
+    back = renew_prototypes(folder, "means")
+    assert back.manifest.prototypes == "means"
+    old = [back.places.locate(before.photos)[0], before.labels[0]]
+    np.testing.assert_allclose(back.prototypes[old[0]], before.prototypes[old[1]], atol=1e-3)

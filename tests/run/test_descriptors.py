@@ -1,5 +1,6 @@
 """Descriptors that others computed are a run: indexed, tuned, asked, and no file is opened."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import evenplace as ep
 from evenplace.cli import app
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.read import read_rows
-from evenplace.run.folds import stored_folds
+from evenplace.run.folds import Fold, stored_folds
+from evenplace.run.prototype_choice import Choice, choose_prototypes
 from tests.drawn import photos_at
 
 
@@ -143,3 +145,73 @@ def test_two_networks_are_not_tuned(tmp_path: Path) -> None:
 
     with pytest.raises(SettingError, match="ranks by salad"):
         tuned_recipe(ep.Recipe().changed(["search.describer=salad"]), trained=True)
+
+
+def asked_again(run: Path, folder: Path) -> list[float]:
+    """How sure each answer is: changes with any part of the score."""
+    words = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    say("evaluate", run, *words)
+    return [float(one) for one in ep.Run.open(run).scores().predictions.confidence]
+
+
+def test_tuning_takes_other_prototypes_and_answers_by_them(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ("--database", folder / "database.csv", "--descriptors", folder / "database.npy")
+    say("index", run, *words)
+    found = {}
+    for kind in ("means", "softmax", "low-visit-bias"):
+        say("tune", run, "--set", f"prototypes={kind}")
+        assert ep.open_index(run / "index").manifest.prototypes == kind
+        assert ep.Run.open(run).recipe.search.prototypes == kind
+        found[kind] = asked_again(run, folder)
+    for one, other in itertools.combinations(found.values(), 2):
+        assert one != pytest.approx(other, abs=1e-4)
+    said = " ".join(say("tune", run, "--set", "prototypes=best").split())
+    assert "prototypes stay means: against means, softmax wins" in said
+    assert "of 400 held-out photos" in said
+    assert ep.Run.open(run).recipe.search.prototypes == "means"
+    say("tune", run, "--set", "prototypes=softmax")
+    say("tune", run, "--set", "prototypes=cosine")  # nobody trained any: the means
+    assert asked_again(run, folder) == pytest.approx(found["means"], abs=1e-4)
+
+
+def test_folds_choose_what_wins_more_than_chance(folder: Path, tmp_path: Path) -> None:
+    folds = stored_folds(ep.open_index(folder / "run" / "index"), 2, 0, tmp_path)
+    right = {
+        "means": [0] * 100,
+        "softmax": [1] * 9 + [0] * 91,
+        "low-visit-bias": [1] * 4 + [0] * 96,
+    }
+
+    def answer(some: list[Fold]) -> NDArray[np.bool_]:
+        return np.array(right[some[0].index.manifest.prototypes], bool)
+
+    chosen = choose_prototypes(folds, answer)
+    assert chosen == Choice(
+        "softmax",
+        "prototypes by softmax: against means, softmax wins 9 and loses 0, low-visit-bias wins 4 "
+        "and loses 0 of 100 held-out photos",
+    )
+    right["softmax"] = [1] * 3 + [0] * 97
+    assert choose_prototypes(folds, answer).kind == "means"  # four in four may be a coin's
+
+
+@pytest.mark.parametrize("term", ["impostor", "posterior", "balance"])
+def test_a_term_that_is_left_out_weighs_nothing(term: str, folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ("--database", folder / "database.csv", "--descriptors", folder / "database.npy")
+    say("index", run, *words)
+    say("tune", run)
+    whole = asked_again(run, folder)
+    say("tune", run, "--set", f'without=["{term}"]')
+    assert json.loads((run / "fused.json").read_text())[term] == 0
+    assert asked_again(run, folder) != whole
+    assert ep.Run.open(run).search().calibration is not None  # of the score without it
+    (run / "fused.json").unlink()
+    assert getattr(ep.Run.open(run).search().rule, term) == 0
+
+
+def test_an_unknown_term_or_kind_is_named(folder: Path) -> None:
+    run = folder / "run"
+    assert "balance" in say("tune", run, "--set", 'without=["balanse"]', code=2)
+    assert "softmax" in say("tune", run, "--set", "prototypes=softmx", code=2)

@@ -422,3 +422,23 @@ def test_findings_of_some_systems_are_compared_among_themselves(found: Findings)
     assert "fused − CFD" in gain_table(some)
     assert "fused − L2" in gain_table(found)
     assert minutes(found.folders) > minutes(some.only(("CFD",)).folders) > 0
+
+
+@pytest.mark.slow
+def test_every_part_of_the_layer_is_a_switch_that_changes_the_answers(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["study", "layer", "--data", str(folder), "--seeds", "1", "--out", str(tmp_path)]
+    words += ["--system", "VLAD, frozen + tail layer", "--queries", "12"]
+    words += ["--set", "image_size=64", "--set", "dim=16"]
+    monkeypatch.setattr(sys, "argv", ["evenplace", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    study = find_study("layer").only(["VLAD, frozen + tail layer"])
+    splits = read_splits(str(folder), 1, tmp_path / "data", queries=12)
+    known = run_study(study, splits, tmp_path, settings=["image_size=64", "dim=16"])
+    found = {one.system.name: one.joint.predictions.confidence.tolist() for one in known.outcomes}
+    same = [name for name in found if found[name] == found["VLAD, frozen + tail layer"]]
+    assert set(same) <= {"VLAD, frozen + tail layer", "prototypes as folds choose"}
+    assert len(found) == 8  # the layer, and a row a switch

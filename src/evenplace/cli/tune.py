@@ -46,4 +46,6 @@ def tune(
         )
     if learned is None:
         raise RunError(f"{run} has too few places to hold any out; use more photos")
+    if learned.choice is not None:
+        say(learned.choice.said)
     say(str(learned.rehearsal.calibrate()))

@@ -72,9 +72,12 @@ class SampledClassifier(nn.Module):
             )  # (B, D)
             labels = gather_rows(labels, self.group)
         columns = self._choose(labels)
-        cosines = F.normalize(descriptors, dim=1) @ F.normalize(self._rows(columns), dim=1).T
-        loss: Tensor = self.loss(cosines, labels, columns)  # from (B, S)
+        loss: Tensor = self.loss(self.compare(descriptors, labels, columns), labels, columns)
         return loss
+
+    def compare(self, descriptors: Tensor, labels: Tensor, columns: Columns | None) -> Tensor:
+        """Cosines of (B, D) descriptors to this step's places, (B, S).  labels: whose they are."""
+        return F.normalize(descriptors, dim=1) @ F.normalize(self._rows(columns), dim=1).T
 
     def full_prototypes(self) -> Tensor:
         """Bring the prototypes of all places together, on every rank: (C, D), detached."""

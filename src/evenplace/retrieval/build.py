@@ -20,8 +20,8 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Floats, write_array
-from evenplace.retrieval.codec import Codec, measure_loss
+from evenplace.retrieval.arrays import Column, Floats, write_array
+from evenplace.retrieval.codec import Codec, Descriptors, measure_loss
 from evenplace.retrieval.generation import (
     Order,
     arrived,
@@ -33,9 +33,10 @@ from evenplace.retrieval.generation import (
     write_rows,
 )
 from evenplace.retrieval.index import ROWS, Index, open_index
+from evenplace.retrieval.learned_prototypes import find_prototypes
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
-from evenplace.retrieval.prototypes import fill_means, mark_means, reach
+from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, reach
 
 SCALE = 30.0
 
@@ -47,7 +48,7 @@ def index_described(
     places: Places,
     out: Path,
     *,
-    raw: bool = False,
+    prototypes: str = "cosine",
     own: bool = False,
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
@@ -57,13 +58,14 @@ def index_described(
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
     so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
-    descriptors, photos, extra, keep: as in `index_descriptors`.
+    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep: as in
+    `index_descriptors`.
     """
-    prototypes = None
-    if network.place_count:
+    known, made = None, prototypes not in ("cosine", "raw")
+    if network.place_count and not made:
         with torch.no_grad():
-            prototypes = _prototypes(network, raw).cpu().numpy()
-    found = reach(places, prototypes, photos, own=own)
+            known = _prototypes(network, prototypes == "raw").cpu().numpy()
+    found = reach(places, known, photos, own=own)
     return index_descriptors(
         descriptors,
         photos,
@@ -74,8 +76,9 @@ def index_described(
         scale=None if found.prototypes is None else network.scale,
         spectra=spectra,
         extra=extra,
-        levels=_levels(network) if found.places is places else None,
+        levels=_levels(network) if found.places is places and not made else None,
         keep=keep,
+        learn=prototypes if made else MEANS,
     )
 
 
@@ -105,6 +108,7 @@ def index_descriptors(
     extra: Mapping[str, Any] | None = None,
     levels: Levels | None = None,
     keep: str | int | None = None,
+    learn: str = MEANS,
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
@@ -114,21 +118,23 @@ def index_descriptors(
     (`fit_scale`).  extra: what else to keep of each photo, (N, W) by name, given like descriptors.
     levels: classes whose sums score the places, instead of their prototypes.
     keep: descriptors in fewer bytes: a codec's name (`codec`), or how many bytes a photo.
+    learn: without prototypes, what moves them from the means: "softmax" or "low-visit-bias".
     """
     folder = Path(out)
-    places = mark_means(places) if prototypes is None else places
+    places = mark_means(places, learn == MEANS) if prototypes is None else places
     with writing(folder):
         scale = SCALE if scale is None and prototypes is not None else scale or 0.0
-        found = "means" if prototypes is None else "classifier"
+        found = learn if prototypes is None else "classifier"
         manifest = Manifest(next_generation(folder), model, scale, found, spectra=tuple(spectra))
         target = folder / manifest.part
         target.mkdir()
         photos, order = once(photos, places)
         known: dict[str, FileEntry] = {}
         with arrived(descriptors, len(photos), target) as values:
-            codec, loss = _write_values(
-                target, values, order, prototypes, places.tiers, keep, known
+            codec, loss, learned = _write_values(
+                target, values, order, prototypes, places.tiers, keep, known, learn
             )
+            manifest = replace(manifest, scale=manifest.scale or learned)
         for name, given in (extra or {}).items():
             with arrived(given, len(photos), target) as values:
                 known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
@@ -149,23 +155,31 @@ def _write_values(
     tiers: NDArray[np.int8],
     keep: str | int | None,
     known: dict[str, FileEntry],
-) -> tuple[Codec, dict[str, float]]:
+    learn: str,
+) -> tuple[Codec, dict[str, float], float]:
     """Write descriptors and what finds their places; how they are kept, and what that loses.
 
-    Prototypes are those given, along the axes that are kept and as long as they were; else means.
+    Prototypes are those given, along the axes that are kept and as long as they were; else means,
+    or what was learned from there, and with which scale (0 for none).
     """
     codec = fitted(keep, values)
     codec.write(target)
     means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
     if prototypes is not None and codec.axes is not None:
         prototypes = np.asarray(prototypes, np.float32) @ codec.axes
-    write_array(target / "prototypes.npy", fill_means(prototypes, means.directions()))
-    del means  # of a city a third of a gigabyte
+    scale = 0.0
+    if prototypes is None:
+        rows = Descriptors(Column(target / f"{ROWS}descriptors.npy"), codec)
+        prototypes, scale = find_prototypes(learn, rows, order.starts, means)
+    else:
+        prototypes = fill_means(prototypes, means.directions())
+    write_array(target / "prototypes.npy", prototypes)
+    del means, prototypes  # of a city a third of a gigabyte
     if codec.refines:
         write_rows(target, "exact", values, order, np.float16)
     if codec.name == "float16":
-        return codec, {}
-    return codec, measure_loss(codec, values, order, tiers)
+        return codec, {}, scale
+    return codec, measure_loss(codec, values, order, tiers), scale
 
 
 def _write_levels(target: Path, levels: Levels | None, codec: Codec) -> None:

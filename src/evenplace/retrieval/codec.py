@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from evenplace.retrieval.generation import Order
 
 SAMPLE = 16_384  # photos that a codec is fitted to
-_AXES_SAMPLE = 4096  # of them, for axes
+AXES_SAMPLE = 4096  # of them, for axes
 _FEWEST = 256  # photos that product codes are fitted to
 _SHORTEST = 128  # bytes below which product codes say more than so many numbers
 _NAMES = ("float16", "int8", "pca256", "pca256-int8", "pq64")
@@ -190,7 +190,7 @@ def fit_codec(name: str, sample: Floats) -> Codec:
             raise SettingError(
                 f"{name} keeps {axes} axes of descriptors of {sample.shape[1]} numbers; ask fewer"
             )
-        codec = Codec(name, axes=principal_axes(sample[:_AXES_SAMPLE], axes))
+        codec = Codec(name, axes=principal_axes(sample[:AXES_SAMPLE], axes))
     turned = codec.turn(sample)
     if named[3]:
         return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[3])))

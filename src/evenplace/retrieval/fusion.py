@@ -37,6 +37,7 @@ from evenplace.retrieval.second_look import FIRST, LookWeights
 from evenplace.retrieval.verification import worth
 
 _EACH = ("cosines", "impostors", "log_posterior", "log_sizes", "right")  # of a candidate
+_FITTED = ("scale", "impostor", "posterior", "balance")
 _SPREAD = (0.5, 0.5, 1.0, 1.0)  # how far a query's worth of evidence moves each weight
 _LOST, _ENOUGH = 0.005, 20  # settled: of at least so many that stop, so few lose a right answer
 _LEAST, _MOST = 30, 200  # inliers that may settle it: of one pass 15 did, and cost another day
@@ -101,27 +102,29 @@ class Evidence:
             first = last
 
 
-def fit_fused(asked: Evidence, start: Fused | None = None) -> Fused:
+def fit_fused(asked: Evidence, start: Fused | None = None, without: Sequence[str] = ()) -> Fused:
     """Fit the weights.
 
     A penalty worth one query holds each weight near `start`, so that few queries move little.
+    without: terms that are left out; the others make do.
     """
     start, telling = start or Fused(), asked.telling()
     if not len(telling):
-        return start
+        return start.without(without)
+    kept = torch.tensor([name not in without for name in _FITTED])
     first = torch.tensor(
         [np.log(start.scale), start.impostor, np.log(start.posterior), start.balance]
     ).double()
 
     def costs(moved: Tensor) -> Iterator[Tensor]:
         for (cosines, impostors, posterior, sizes), right, of, counts in telling.blocks():
-            scale, impostor, weight, balance = _weights(first, moved)
+            scale, impostor, weight, balance = _weights(first, moved, kept)
             score = scale * (cosines - impostor * impostors)
             score = score + weight * (posterior - balance * sizes)
             yield (counts * surprise(score, right, of)).sum()
 
     moved = _best_move(4, costs, len(telling))
-    scale, impostor, weight, balance = (float(w) for w in _weights(first, moved))
+    scale, impostor, weight, balance = (float(w) for w in _weights(first, moved, kept))
     return Fused(scale=scale, posterior=weight, balance=balance, impostor=impostor)
 
 
@@ -178,10 +181,10 @@ def _largest(values: Tensor, of: Tensor, queries: int) -> Tensor:
     return start.scatter_reduce(0, of, values, "amax")
 
 
-def _weights(first: Tensor, moved: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Scale, impostor, posterior, balance; scale and posterior stay positive."""
+def _weights(first: Tensor, moved: Tensor, kept: Tensor) -> Sequence[Tensor]:
+    """Those of `_FITTED`; scale and posterior stay positive, terms that are not kept are 0."""
     place = first + moved * torch.tensor(_SPREAD).double()
-    return place[0].exp(), place[1], place[2].exp(), place[3]
+    return (torch.stack([place[0].exp(), place[1], place[2].exp(), place[3]]) * kept).unbind()
 
 
 @dataclass(frozen=True)

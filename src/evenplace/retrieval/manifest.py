@@ -48,7 +48,7 @@ class Manifest:
     generation: int
     model: str  # fingerprint of the network that wrote the descriptors
     scale: float  # turns cosines to prototypes into logits
-    prototypes: str  # "classifier": the model's; "means": of the photos of each place
+    prototypes: str  # "classifier": the model's; of the photos: "means", or what loss moved them
     files: dict[str, FileEntry] = field(default_factory=dict)  # by path below the index
     tuning: dict[str, float] = field(default_factory=dict)  # of the approximate shortlist
     spectra: tuple[str, ...] = ()  # which characteristic functions lie beside

@@ -18,7 +18,7 @@ from evenplace.places.new_places import database_places, open_places, unknown_ci
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import Floats, Rows
 
-MEANS = "means"  # column of `Places.extra`: 1 where a place's prototype is a mean
+MEANS = "means"  # a kind of prototypes, and a column of `Places.extra`: 1 where one is a mean
 _ASKED, _RIVALS = 256, 4096
 SCALES = np.geomspace(4, 256, 37)
 
@@ -69,10 +69,11 @@ def fill_means(prototypes: Floats | None, means: Floats) -> Floats:
 
 
 class PlaceMeans:
-    """Adds up descriptors block by block."""
+    """Adds up descriptors block by block; the directions are asked for once."""
 
     def __init__(self, count: int, dim: int) -> None:
         self._sums = np.zeros((count + 1, dim), np.float32)
+        self.lengths: Floats = np.zeros(count, np.float32)  # of the sums, once asked for
 
     def add(self, labels: Rows, descriptors: Floats) -> None:
         """labels: (B,) places in ascending order, `count` for none; descriptors: (B, D)."""
@@ -84,7 +85,8 @@ class PlaceMeans:
     def directions(self) -> Floats:
         """Unit vectors; zero where a place has no photo.  (C, D)."""
         means: Floats = self._sums[:-1]  # in place: of a city they are a third of a gigabyte
-        means /= np.maximum(np.sqrt(np.vecdot(means, means)), 1e-12)[:, None]
+        self.lengths = np.sqrt(np.vecdot(means, means))
+        means /= np.maximum(self.lengths, 1e-12)[:, None]
         return means
 
 

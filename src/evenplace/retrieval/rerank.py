@@ -4,7 +4,8 @@ C places · D descriptor · F frequencies · N photos · P candidates · T candi
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -242,6 +243,11 @@ class Fused(Measure):
             raise RunError(
                 f"{path} is no fused score ({cause}); learn it again: evenplace tune {path.parent}"
             ) from cause
+
+    def without(self, terms: Iterable[str]) -> Self:
+        """The same score, some of its terms left out."""
+        left: dict[str, Any] = dict.fromkeys(terms, 0.0)
+        return replace(self, **left)
 
     def write(self, path: Path) -> None:
         with whole_file(path, RunError) as draft:

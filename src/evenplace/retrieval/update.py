@@ -34,7 +34,7 @@ from evenplace.retrieval.generation import (
 from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import entries, writing
-from evenplace.retrieval.prototypes import PlaceMeans
+from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale, mark_means
 from evenplace.retrieval.spectrum import PolarSpectra
 
 
@@ -72,6 +72,15 @@ def remove_photos(folder: str | Path, paths: Iterable[str]) -> Index:
         index = open_index(folder)
         nothing = {name: column[:0] for name, column in index.columns.items()}
         _write_next(index, _known(index, list(paths)), index.photos[:0], nothing)
+    return open_index(folder)
+
+
+def renew_prototypes(folder: str | Path, kind: str) -> Index:
+    """Give the places other prototypes: means of their photos, or learned ones (`LEARNED`)."""
+    with writing(Path(folder)):
+        index = open_index(folder)
+        nothing = {name: column[:0] for name, column in index.columns.items()}
+        _write_next(index, np.empty(0, np.int64), index.photos[:0], nothing, kind)
     return open_index(folder)
 
 
@@ -183,9 +192,16 @@ def _planned(index: Index, gone: Rows, photos: Photos) -> _Change:
 
 
 def _write_next(
-    index: Index, gone: Rows, photos: Photos, given: Mapping[str, NDArray[Any]]
+    index: Index,
+    gone: Rows,
+    photos: Photos,
+    given: Mapping[str, NDArray[Any]],
+    kind: str | None = None,
 ) -> None:
-    """Write the generation without some photos and with others, and switch to it."""
+    """Write the generation without some photos and with others, and switch to it.
+
+    kind: of all prototypes, where they are to be other ones.
+    """
     change = _planned(index, gone, photos)
     manifest = replace(index.manifest, generation=index.manifest.generation + 1)
     target = index.folder / manifest.part
@@ -193,8 +209,18 @@ def _write_next(
     columns, known = grow_columns(index, change.origin, given, target)
     index.codec.write(target)
     descriptors = Descriptors(columns["descriptors"], index.codec)
+    if kind is not None:
+        from evenplace.retrieval.learned_prototypes import find_prototypes  # torch, in no box
+
+        found = _summed(np.arange(len(change.places)), change.starts, descriptors)
+        prototypes, scale = find_prototypes(kind, descriptors, change.starts, found)
+        scale = scale or fit_scale(descriptors, change.starts, prototypes)
+        manifest = replace(manifest, prototypes=kind, scale=scale)
+        change = replace(change, places=mark_means(change.places, kind == MEANS))
+    else:
+        prototypes = _prototypes(index, change, descriptors)
+    write_array(target / "prototypes.npy", prototypes)
     write_layout(target, change.photos, change.places, change.starts)
-    prototypes = _write_prototypes(index, change, descriptors, target)
     coarse, tuning = write_codes(target, descriptors, change.starts, prototypes, manifest.scale)
     impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
     loose = np.flatnonzero(change.origin >= len(index))
@@ -207,30 +233,32 @@ def _write_next(
     write_array(target / "impostors.npy", impostors)
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
-    if index.levels is not None:
+    if index.levels is not None and kind is None:
         index.levels.renumbered(change.numbers, len(change.places)).write(target)
     replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
 
 
-def _write_prototypes(
-    index: Index, change: _Change, descriptors: Descriptors, target: Path
-) -> Floats:
+def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Floats:
     """Prototypes of the places as they are now: of new places, and where all are, means."""
     new = np.setdiff1d(np.arange(len(change.places)), change.numbers)
-    means = index.manifest.prototypes == "means"
+    means = index.manifest.prototypes == MEANS
     renewed = np.union1d(change.touched, new) if means else new
     prototypes = np.zeros((len(change.places), index.dim), np.float32)
     prototypes[change.numbers] = index.prototypes
-    found = PlaceMeans(len(renewed), index.dim)
-    for start in range(0, len(renewed), BLOCK):
-        part = renewed[start : start + BLOCK]
-        rows, of = ranges(change.starts[part], change.starts[part + 1])
+    prototypes[renewed] = _summed(renewed, change.starts, descriptors).directions()
+    return prototypes
+
+
+def _summed(places: Rows, starts: Rows, descriptors: Descriptors) -> PlaceMeans:
+    """The descriptors of some places, added up."""
+    found = PlaceMeans(len(places), descriptors.shape[1])
+    for start in range(0, len(places), BLOCK):
+        part = places[start : start + BLOCK]
+        rows, of = ranges(starts[part], starts[part + 1])
         for at in range(0, len(rows), BLOCK):
             vectors = descriptors[rows[at : at + BLOCK]].astype(np.float32)
             found.add(start + of[at : at + BLOCK], vectors)
-    prototypes[renewed] = found.directions()
-    write_array(target / "prototypes.npy", prototypes)
-    return prototypes
+    return found
 
 
 def _renewed(

@@ -49,8 +49,10 @@ def search_settings(
         "features": spec.features,
         **changes,
     }
-    if settings["rerank"] == "fused" and (run / "fused.json").exists() and not spec.describer:
-        settings["rerank"] = Fused.read(run / "fused.json")
+    if settings["rerank"] == "fused":
+        weighed = (run / "fused.json").exists() and not spec.describer
+        score = Fused.read(run / "fused.json") if weighed else Fused()
+        settings["rerank"] = score.without(spec.without)
     count, features = settings.pop("verify", None), settings.pop("features")
     count = spec.verify if count is None else count
     learned = learned_look(run) if count else None

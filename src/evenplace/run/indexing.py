@@ -104,10 +104,10 @@ def _lay_out(
             run.describer, descriptors, readable, places, run / "ranking",
             spectra=spectra, keep=keep,
         )  # fmt: skip
-    raw = run.recipe.search.prototypes == "raw"
     spectra = () if other else spectra
     index_described(
-        run.network, own, readable, places, run / "index", raw=raw, spectra=spectra, keep=keep,
+        run.network, own, readable, places, run / "index",
+        prototypes=run.recipe.search.prototypes, spectra=spectra, keep=keep,
         extra=_points(run.recipe.search, readable, announce, known),
     )  # fmt: skip
 

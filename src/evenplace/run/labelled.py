@@ -40,6 +40,8 @@ def rehearse_labelled(
         raise PhotoError("none of the queries could be read, so nothing calibrates; name others")
     learned = (run / "fused.json").exists() and recipe.search.rerank == "fused"
     fused = Fused.read(run / "fused.json") if learned else None
+    if fused is None and recipe.search.rerank == "fused" and recipe.search.without:
+        fused = Fused().without(recipe.search.without)  # what the run answers by
     look = LearnedLook.read(run / "look.json") if (run / "look.json").exists() else None
     fold = Fold(open_index(run / "index"), queries, descriptors, np.arange(len(queries)))
     tuned = rehearse_folds([fold], recipe.search, fused, np.random.default_rng(0))

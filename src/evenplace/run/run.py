@@ -124,6 +124,7 @@ class Run:
         the weights of the score stay.  None: nothing to learn from.
         """
         from evenplace.run.labelled import rehearse_labelled
+        from evenplace.run.prototype_choice import renew_index
         from evenplace.run.tune import rehearse, tuned_recipe
 
         if queries is not None:
@@ -136,6 +137,9 @@ class Run:
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
         )
         if found is not None:
+            if found.choice is not None:
+                recipe = recipe.changed([f"prototypes={found.choice.kind}"])
+            renew_index(self.files, recipe.search.prototypes)
             if recipe != self.recipe:
                 self.files.write_recipe(recipe)
             found.write(self.folder)

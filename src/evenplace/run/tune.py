@@ -32,6 +32,7 @@ from evenplace.run.folds import RIGHT, Fold, Ints, stored_folds, trained_folds
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
+from evenplace.run.prototype_choice import BEST, Choice, choose_prototypes, with_prototypes
 from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
 from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
@@ -53,6 +54,7 @@ class Tuned:
     rehearsal: Rehearsal
     fused: Fused | None
     look: LearnedLook | None = None
+    choice: Choice | None = None  # of prototypes, where the folds were asked for it
 
     def write(self, run: Path) -> None:
         with sealing(run, "fused.json", "look.json", "calibration.json"):
@@ -106,9 +108,27 @@ def rehearse(
         photos, folds = index.photos, stored_folds(index, spec.folds, seed, home, announce)
         cache, known = home, indexed_points(index, spec.features)
     look = partial(learn_look, folder=cache, known=known, announce=announce)
-    learned = learn_search(folds, spec, seed, look, doubt=no_other_day(photos))
+    doubt, choice = no_other_day(photos), None
+    if spec.prototypes == BEST:
+        show = announce("kinds of prototypes") if announce else None
+        choice = choose_prototypes(folds, partial(_answer, spec=spec, seed=seed, doubt=doubt), show)
+        spec = replace(spec, prototypes=choice.kind)
+    folds = with_prototypes(folds, spec.prototypes)
+    learned = learn_search(folds, spec, seed, look, doubt=doubt)
     shutil.rmtree(home, ignore_errors=True)
-    return learned
+    return learned and replace(learned, choice=choice)
+
+
+def _answer(folds: list[Fold], spec: SearchSpec, seed: int, doubt: str) -> NDArray[np.bool_]:
+    """Whether each photo that asks finds its match, with weights learned for these folds."""
+    folds, dice = folds if doubt else on_other_days(folds), np.random.default_rng(seed)
+    rule = _fit_weights(folds, spec, dice) if spec.rerank == "fused" else spec.rerank
+    parts = []
+    for fold in folds:
+        asked = fold.only(_draw(fold, int(_ASK / len(folds)), dice))
+        found = rehearsed(asked, spec, rule, KINDS.index("taken"))
+        parts.append(found["metres"] <= RIGHT.radius)
+    return np.concatenate(parts)
 
 
 def learn_search(
@@ -161,7 +181,7 @@ def _fit_weights(folds: list[Fold], spec: SearchSpec, dice: np.random.Generator)
     drawn = [_draw(fold, int(_WEIGH * share), dice) for fold in folds]
     most = int(_CANDIDATES * share)
     parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
-    return fit_fused(Evidence.join(parts))
+    return fit_fused(Evidence.join(parts), without=spec.without)
 
 
 def _ask_all_ways(

@@ -4,12 +4,21 @@
 `layer` asks what the tail layer adds to descriptors that it did not choose.
 """
 
+from evenplace.retrieval.rerank import Fused
 from evenplace.study.spec import Study, System
 from evenplace.study.tail import L2, OURS
 from evenplace.training.recipe import recipe_names
 
 EXACT = {**L2, "exact": True}
 LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false", "verify=0")
+PARTS = {
+    "prototypes softmax": ("prototypes=softmax",),
+    "prototypes low-visit bias": ("prototypes=low-visit-bias",),
+    "prototypes as folds choose": ("prototypes=best",),
+    "without balance": ('without=["balance"]',),
+    "without impostors": ('without=["impostor"]',),
+    "without posterior": ('without=["posterior"]',),
+}
 FROZEN = ("folds=0", "epochs=0", "verify=0")
 _OTHERS = ("cosface", "cross-entropy")  # small by default
 
@@ -33,24 +42,37 @@ def contest() -> Study:
 
 
 def layer() -> Study:
-    """The same descriptors under L2, and with all that is learned of the places."""
+    """The same descriptors under L2, and with all that is learned of the places.
+
+    Of the first, each part of the layer is switched in turn.
+    """
     hosts = {"VLAD, frozen": (OURS, ("epochs=0",)), "NetVLAD": ("netvlad-small", ()),
              "MegaLoc": ("megaloc-small", ()), "CosPlace": ("cosplace-small", ())}  # fmt: skip
-    systems = []
+    layer, systems = (*LAYER, "prototypes=means"), []
     for name, (recipe, changes) in hosts.items():
         plain = f"{name} + L2"
         systems += [
             System(plain, recipe, (*changes, "folds=0", "verify=0"), search=EXACT, against=plain),
-            System(f"{name} + tail layer", recipe, (*changes, *LAYER), against=plain),
+            System(f"{name} + tail layer", recipe, (*changes, *layer), against=plain),
         ]
+    recipe, changes = hosts["VLAD, frozen"]
+    whole = systems[1].name
+    systems[2:2] = [
+        System(part, recipe, (*changes, *layer, *switched), against=whole)
+        for part, switched in PARTS.items()
+    ]
+    fixed = {"rerank": "fused", "scale": Fused().scale}
+    systems.insert(2, System("fixed weights", recipe, (*changes, *layer), search=fixed,
+                             against=whole))  # fmt: skip
     return Study(
         "layer",
         "What does the tail layer add to descriptors that it did not choose, by tier?",
         tuple(systems),
         tables=("recall", "gains", "confidence", "abstention"),
         figures=("steps",),
-        note="L2 searches the whole database. The layer: places, a score weighed on photos held "
-        "out in turn, impostors, a calibrated confidence.",
+        note="L2 searches the whole database. The layer: places by the means of their photos, a "
+        "score weighed on photos held out in turn, impostors, a calibrated confidence. The rows "
+        "between the first two hosts change one part of the first one's layer each.",
     )
 
 

@@ -24,7 +24,8 @@ TRIPLET_LOSSES = ("triplet", "sare")
 RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection", "given")
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
-PROTOTYPES = ("cosine", "raw")
+PROTOTYPES = ("cosine", "raw", "means", "softmax", "low-visit-bias", "best")
+TERMS = ("impostor", "posterior", "balance")  # of the fused score, beside the likeness of photos
 FAVOURED = ("queries", "places")
 PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
@@ -228,8 +229,11 @@ class SearchSpec:
     of the training photos are held out in turn to learn the fused score's weights and what its
     confidence is worth; 0 keeps the weights as they are, and confidence uncalibrated.
     describer: a method whose network, instead of the trained one, ranks what was shortlisted.
-    prototypes: places score by their cosine, or by the raw product, in which a prototype's length
-    counts (Divide&Classify).
+    prototypes: places score by their cosine to what training made of them, or by the raw product,
+    in which a prototype's length counts (Divide&Classify); or by what the database's descriptors
+    give, whoever made those: the means of a place's photos, or what softmax or low-visit bias
+    moves them to; `best` lets the folds choose among these three.
+    without: terms that the fused score leaves out (impostor, posterior with its balance, balance).
     verify: candidates that are looked at a second time, by the points their pictures share with
     the query's; 0 looks at none.  features: what finds those points.
     favour: what the learned weights serve: queries as they come, or every place alike.
@@ -245,11 +249,16 @@ class SearchSpec:
     verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
     favour: str = "queries"
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _known(self, "prototypes", PROTOTYPES)
         _known(self, "favour", FAVOURED)
         check_settings("search", SearchSpec, vars(self))
+        object.__setattr__(self, "without", tuple(self.without))
+        for term in self.without:
+            if term not in TERMS:
+                raise unknown_name("term of the fused score", term, TERMS)
         if self.folds == 1:
             raise SettingError("folds=1 holds nothing out; use 0, or 2 and more")
         if self.describer and self.folds:
