@@ -20,10 +20,11 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Floats, write_array
-from evenplace.retrieval.codec import Codec, measure_loss
+from evenplace.retrieval.arrays import Column, Floats, write_array
+from evenplace.retrieval.codec import Codec, Descriptors, measure_loss
 from evenplace.retrieval.generation import (
     Order,
+    Stale,
     arrived,
     fitted,
     once,
@@ -35,7 +36,8 @@ from evenplace.retrieval.generation import (
 from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
-from evenplace.retrieval.prototypes import fill_means, mark_means, reach
+from evenplace.retrieval.prototypes import fill_means, mark_means, photo_spread, reach
+from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 SCALE = 30.0
 
@@ -135,7 +137,14 @@ def index_descriptors(
         _write_levels(target, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(target, ordered, places, order.starts)
-        scale, tuning = write_derived(target, manifest, codec, ordered, order.starts)
+        values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
+        stale = Stale.of_all(order.starts, len(ordered))
+        scale, tuning = write_derived(target, scale, values, ordered, order.starts, stale=stale)
+        for name in spectra:
+            points = draw_frequencies(
+                name, values.shape[1], spread=photo_spread(values, order.starts)
+            )
+            write_spectra(target, name, values, order.starts, points)
         manifest = replace(manifest, scale=scale, tuning=tuning, codec=codec.name, loss=loss)
         replace(manifest, files=entries(target, known)).write(folder)
     return open_index(folder)
@@ -159,8 +168,9 @@ def _write_values(
     means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
     if prototypes is not None and codec.axes is not None:
         prototypes = np.asarray(prototypes, np.float32) @ codec.axes
-    write_array(target / "prototypes.npy", fill_means(prototypes, means.directions()))
-    del means  # of a city a third of a gigabyte
+    filled = fill_means(prototypes, means.directions())
+    known["prototypes.npy"] = write_array(target / "prototypes.npy", filled)
+    del means, filled  # of a city a third of a gigabyte
     if codec.refines:
         write_rows(target, "exact", values, order, np.float16)
     if codec.name == "float16":

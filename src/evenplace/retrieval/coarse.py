@@ -15,7 +15,7 @@ the prototypes' mean and covariance give for this query:
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,7 @@ class Tuning:
     far: float = 0.0  # log of true over estimated sum, places that were not refined
     doubt: float = 0.0  # 95th percentile of the error of log_total
     floor: float = 0.0  # variance of a prototype along a direction beside the axes
+    fitted: int = 0  # places that the axes were fitted to
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,18 @@ class Coarse:
             np.array(map_array(folder / f"coarse-{part}.npy")) for part in _ARRAYS
         )
         codes = faiss.deserialize_index(np.fromfile(folder / "coarse.faiss", np.uint8))
-        kept = {name: value for name, value in tuning.items() if name != "refine"}
-        return cls(mean, axes, covariance, members, codes, Tuning(int(tuning["refine"]), **kept))
+        return cls(mean, axes, covariance, members, codes, Tuning(**tuning))
+
+    def renewed(self, prototypes: Floats, places: Rows) -> Self:
+        """The prototypes of `places` (those with photos) as they are now, along the same axes."""
+        import faiss
+
+        codes = faiss.clone_index(self.codes)
+        codes.reset()
+        for part in np.array_split(places, max(1, len(places) // 16_384)):
+            short: Floats = (np.asarray(prototypes[part], np.float32) - self.mean) @ self.axes
+            codes.add(short)
+        return replace(self, members=places, codes=codes)
 
     def search(self, queries: Floats, prototypes: Floats, n: int, scale: float) -> Found:
         """Find the n best places of each query.  queries: (Q, D), prototypes: all places'."""
@@ -177,6 +188,5 @@ def fit_coarse(
     floor = float(whole - np.trace(along)) / max(len(mean) - axes, 1)
     codes = faiss.IndexPQFastScan(axes, axes, 4, faiss.METRIC_INNER_PRODUCT)
     codes.train(short)
-    for part in np.array_split(places, max(1, len(places) // 16_384)):
-        codes.add((np.asarray(prototypes[part], np.float32) - mean) @ directions)
-    return Coarse(mean, directions, along, places, codes, Tuning(floor=max(floor, 0.0)))
+    tuning = Tuning(floor=max(floor, 0.0), fitted=len(places))
+    return Coarse(mean, directions, along, places, codes, tuning).renewed(prototypes, places)

@@ -3,8 +3,9 @@
 C places with photos · D descriptor · Q made-up queries · n shortlisted places
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,18 @@ TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is 
 _ROOM = 1.5  # queries to come are not these
 _AXES = (64, 128, 256)
 _MOST = 1024  # places worth refining
+_MORE = 1.1  # times as many places as axes were fitted to
 _BLOCK = 8192
 
 
 def build_coarse(
-    prototypes: Floats, places: Rows, queries: Floats, scale: float, seed: int = 0
+    prototypes: Floats, places: Rows, queries: Floats, scale: float, known: Coarse | None = None
 ) -> Coarse | None:
     """Codes with as few axes as keep the exact shortlist; None when the exact pass does better.
 
-    That is so for few places, without faiss, and for prototypes no few axes describe.
+    That is so for few places, without faiss, and for prototypes no few axes describe.  known:
+    codes of the places as they were, whose axes will do while they keep the shortlist and there
+    are hardly more places than they were fitted to: fitting is most of the work.
     """
     try:
         import faiss  # noqa: F401
@@ -42,12 +46,13 @@ def build_coarse(
     if len(places) < FEWEST:
         return None
     truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
-    for axes in _AXES:
-        coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
-        tuned = tune(coarse, prototypes, queries, truth, scale)
-        if tuned is not None:
-            return tuned
-    return None
+    tries: Iterator[Coarse] = (
+        fit_coarse(prototypes, places, axes, np.random.default_rng(0)) for axes in _AXES
+    )
+    if known is not None and len(places) <= _MORE * known.tuning.fitted:
+        tries = chain([known.renewed(prototypes, places)], tries)
+    tuned = (tune(coarse, prototypes, queries, truth, scale) for coarse in tries)
+    return next((coarse for coarse in tuned if coarse is not None), None)
 
 
 def made_up_queries(

@@ -25,13 +25,13 @@ from evenplace.retrieval.arrays import Floats, Rows, write_array
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,
+    Stale,
     by_place,
     check_units,
     grow_columns,
-    write_codes,
+    write_derived,
     write_layout,
 )
-from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.prototypes import PlaceMeans
@@ -194,17 +194,18 @@ def _write_next(
     index.codec.write(target)
     descriptors = Descriptors(columns["descriptors"], index.codec)
     write_layout(target, change.photos, change.places, change.starts)
-    prototypes = _write_prototypes(index, change, descriptors, target)
-    coarse, tuning = write_codes(target, descriptors, change.starts, prototypes, manifest.scale)
-    impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
-    loose = np.flatnonzero(change.origin >= len(index))
-    loose = loose[loose >= change.starts[-1]]
-    renewed = Impostors(descriptors, change.photos.points, change.starts, prototypes, coarse).terms(
-        change.touched, loose
+    prototypes = _prototypes(index, change, descriptors)
+    known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
+    came = np.flatnonzero(change.origin >= len(index))
+    stale = Stale(
+        terms=np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin],
+        places=change.touched,
+        loose=came[came >= change.starts[-1]],
     )
-    rows = np.append(_rows_of(change, change.touched), loose)
-    impostors[rows] = np.concatenate([*renewed, np.empty(0, np.float32)])
-    write_array(target / "impostors.npy", impostors)
+    _, tuning = write_derived(
+        target, index.scale, descriptors, change.photos, change.starts,
+        stale=stale, known=index.coarse,
+    )  # fmt: skip
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None:
@@ -212,9 +213,7 @@ def _write_next(
     replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
 
 
-def _write_prototypes(
-    index: Index, change: _Change, descriptors: Descriptors, target: Path
-) -> Floats:
+def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Floats:
     """Prototypes of the places as they are now: of new places, and where all are, means."""
     new = np.setdiff1d(np.arange(len(change.places)), change.numbers)
     means = index.manifest.prototypes == "means"
@@ -229,7 +228,6 @@ def _write_prototypes(
             vectors = descriptors[rows[at : at + BLOCK]].astype(np.float32)
             found.add(start + of[at : at + BLOCK], vectors)
     prototypes[renewed] = found.directions()
-    write_array(target / "prototypes.npy", prototypes)
     return prototypes
 
 
@@ -237,14 +235,10 @@ def _renewed(
     index: Index, change: _Change, spectra: PolarSpectra, descriptors: Descriptors
 ) -> PolarSpectra:
     """Characteristic functions of the places as they are now."""
-    rows = _rows_of(change, change.touched)
+    rows, _ = ranges(change.starts[change.touched], change.starts[change.touched + 1])
     sizes = np.diff(change.starts)[change.touched]
     fresh = PolarSpectra.measure(
         descriptors[rows], np.append(0, np.cumsum(sizes)), spectra.points,
         spectra.median(index.sizes),
     )  # fmt: skip
     return spectra.patched(change.numbers, change.touched, fresh, len(change.places))
-
-
-def _rows_of(change: _Change, places: Rows) -> Rows:
-    return ranges(change.starts[places], change.starts[places + 1])[0]
