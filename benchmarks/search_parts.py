@@ -53,6 +53,7 @@ class City:
     photos: int
     dim: int
     folder: Path
+    kind: type[Town] = Town
     processor: float = 0.0  # seconds that the last build took of all cores
 
     @property
@@ -61,7 +62,7 @@ class City:
 
     @cached_property
     def town(self) -> Town:
-        return Town(self.photos, self.dim)
+        return self.kind(self.photos, self.dim)
 
     @cached_property
     def queries(self) -> Floats:
