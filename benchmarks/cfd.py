@@ -124,8 +124,8 @@ def amplitude_bias(database: Database, mode: str) -> tuple[float, float, float]:
     points = spectrum.draw_frequencies(mode, DIM, seed=SEED, spread=0.8)
     spectra = spectrum.place_spectra(database.descriptors, database.starts, points)
     several = database.sizes > 1
-    plain = spectrum.amplitudes(spectra, database.sizes).mean(axis=1)
-    fair = spectrum.amplitudes(spectra, database.sizes, unbiased=True).mean(axis=1)
+    plain = np.abs(spectra).mean(axis=1)
+    fair = spectrum.fair_amplitudes(np.abs(spectra), database.sizes).mean(axis=1)
     sizes = database.sizes.astype(float)
     return float(plain.mean()), ranks(plain, sizes), ranks(fair[several], sizes[several])
 
