@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.rerank import CFD, KDE, L2, Database, Pool, Reranker
+from evenplace.retrieval.candidates import Pool
+from evenplace.retrieval.rerank import CFD, KDE, L2, Database, Reranker
 
 SEED, PLACES, DIM, QUERIES = 0, 400, 512, 300
 RESULTS = Path(__file__).parent / "results" / "cfd.md"

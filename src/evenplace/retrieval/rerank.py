@@ -18,24 +18,6 @@ from evenplace.retrieval.arrays import Floats, Rows, dots
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.spectrum import COUNT, PHASES, PolarSpectra, as_turns, blend
 
-__all__ = [
-    "CFD",
-    "KDE",
-    "L2",
-    "RERANKERS",
-    "Cosine",
-    "Database",
-    "Fused",
-    "Measure",
-    "Pool",
-    "Pools",
-    "Ranking",
-    "Reranker",
-    "Searched",
-    "build_reranker",
-    "spectra_for",
-]
-
 
 class Searched(Protocol):
     """What a rule may look at once, before the first query."""
