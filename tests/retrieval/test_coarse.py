@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.retrieval import coarse as coarse_room
-from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.coarse import Coarse, exact_pass
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
-from evenplace.retrieval.shortlist_effort import build_coarse, exact_pass, made_up_queries
+from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
 from tests.drawn import unit
 
 Floats = NDArray[np.float32]

@@ -15,6 +15,7 @@ the prototypes' mean and covariance give for this query:
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -23,13 +24,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
+from evenplace.retrieval.arrays import Best, Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
 
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
 _SAMPLE, _FEWEST_SAMPLED = 20_000, 4096  # prototypes the axes are fitted to: fewer of wide ones,
 _NUMBERS = 1 << 25  # so many numbers at most, or 8,448 of 20,000 would take 2 GB
+_BLOCK = 8192
 _ARRAYS = ("mean", "axes", "covariance", "members")
 
 
@@ -93,8 +95,8 @@ class Coarse:
         codes = faiss.clone_index(self.codes)
         codes.reset()
         for part in np.array_split(places, max(1, len(places) // 16_384)):
-            short: Floats = (np.asarray(prototypes[part], np.float32) - self.mean) @ self.axes
-            codes.add(short)
+            short = (np.asarray(prototypes[part], np.float32) - self.mean) @ self.axes
+            codes.add(np.asarray(short, np.float32))
         return replace(self, members=places, codes=codes)
 
     def search(self, queries: Floats, prototypes: Floats, n: int, scale: float) -> Found:
@@ -152,6 +154,38 @@ def compare_places(prototypes: Floats, queries: Floats, places: Rows) -> Floats:
     arrays = (found, queries, prototypes, places)
     faiss.fvec_inner_products_by_idx(*map(faiss.swig_ptr, arrays), queries.shape[1], *places.shape)
     return found
+
+
+def exact_pass(
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    n: int = SHORTLIST,
+    *,
+    multiply: Callable[[Floats, Floats], Floats] = dots,
+) -> Found:
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
+
+    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
+    """
+    n = min(n, len(places))
+    best, total = Best(len(queries), n), np.full(len(queries), -np.inf, np.float32)
+    for at in range(0, len(places), _BLOCK):
+        part = places[at : at + _BLOCK]
+        every = part[-1] - part[0] + 1 == len(part)
+        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
+        scores = multiply(queries, rows)  # (Q, block)
+        total = np.logaddexp(total, log_sum(scores, scale))
+        best.add(at, scores)
+    which, scores = best.sorted()
+    return Found(places[which], scores, total)
+
+
+def multiplied(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = queries @ rows.T
+    return products
 
 
 def log_normal(reach: float) -> float:

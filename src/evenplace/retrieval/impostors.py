@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from evenplace.arrays import ranges
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.retrieval.arrays import Floats, Rows, dots, widened
-from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
+from evenplace.retrieval.coarse import Coarse, exact_pass, multiplied
 
 Spots = NDArray[np.float64]
 APART, NEIGHBOURS = 50.0, 10

@@ -11,9 +11,8 @@ import numpy as np
 
 from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools
-from evenplace.retrieval.coarse import Found
+from evenplace.retrieval.coarse import Found, exact_pass
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.shortlist_effort import exact_pass
 from evenplace.retrieval.stores import Nearest, Store
 
 _REFINED = 100  # candidates of a query

@@ -3,22 +3,23 @@
 C places with photos · D descriptor · Q made-up queries · n shortlisted places
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Best, Floats, Rows, dots
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.coarse import (
     FEWEST,
-    SHORTLIST,
     Coarse,
     Found,
     compare_places,
+    exact_pass,
     fit_coarse,
     log_sum,
+    multiplied,
 )
 
 QUERIES = 512
@@ -27,7 +28,6 @@ _ROOM = 1.5  # queries to come are not these
 _AXES = (64, 128, 256)
 _MOST = 1024  # places worth refining
 _MORE = 1.1  # times as many places as axes were fitted to
-_BLOCK = 8192
 
 
 def build_coarse(
@@ -75,38 +75,6 @@ def made_up_queries(
             held = held + sign * descriptors[starts[places] + at].astype(np.float32)
     made: Floats = held / np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
     return made
-
-
-def exact_pass(
-    prototypes: Floats,
-    places: Rows,
-    queries: Floats,
-    scale: float,
-    n: int = SHORTLIST,
-    *,
-    multiply: Callable[[Floats, Floats], Floats] = dots,
-) -> Found:
-    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
-
-    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
-    """
-    n = min(n, len(places))
-    best, total = Best(len(queries), n), np.full(len(queries), -np.inf, np.float32)
-    for at in range(0, len(places), _BLOCK):
-        part = places[at : at + _BLOCK]
-        every = part[-1] - part[0] + 1 == len(part)
-        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
-        scores = multiply(queries, rows)  # (Q, block)
-        total = np.logaddexp(total, log_sum(scores, scale))
-        best.add(at, scores)
-    which, scores = best.sorted()
-    return Found(places[which], scores, total)
-
-
-def multiplied(queries: Floats, rows: Floats) -> Floats:
-    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
-    products: Floats = queries @ rows.T
-    return products
 
 
 def tune(
