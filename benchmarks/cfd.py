@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.rerank import CFD, KDE, L2, Database, Pool, Reranker
+from evenplace.retrieval.candidates import Pool
+from evenplace.retrieval.rerank import CFD, KDE, L2, Database, Reranker
 
 SEED, PLACES, DIM, QUERIES = 0, 400, 512, 300
 RESULTS = Path(__file__).parent / "results" / "cfd.md"
@@ -124,8 +125,8 @@ def amplitude_bias(database: Database, mode: str) -> tuple[float, float, float]:
     points = spectrum.draw_frequencies(mode, DIM, seed=SEED, spread=0.8)
     spectra = spectrum.place_spectra(database.descriptors, database.starts, points)
     several = database.sizes > 1
-    plain = spectrum.amplitudes(spectra, database.sizes).mean(axis=1)
-    fair = spectrum.amplitudes(spectra, database.sizes, unbiased=True).mean(axis=1)
+    plain = np.abs(spectra).mean(axis=1)
+    fair = spectrum.fair_amplitudes(np.abs(spectra), database.sizes).mean(axis=1)
     sizes = database.sizes.astype(float)
     return float(plain.mean()), ranks(plain, sizes), ranks(fair[several], sizes[several])
 

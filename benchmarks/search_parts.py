@@ -20,8 +20,8 @@ from benchmarks.search_town import Town, asked, drawn
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
 from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.coarse import exact_pass
 from evenplace.retrieval.impostors import impostor_similarity
-from evenplace.retrieval.shortlist_effort import exact_pass
 
 Floats = NDArray[np.float32]
 QUERIES = 200
@@ -53,6 +53,7 @@ class City:
     photos: int
     dim: int
     folder: Path
+    kind: type[Town] = Town
     processor: float = 0.0  # seconds that the last build took of all cores
 
     @property
@@ -61,7 +62,7 @@ class City:
 
     @cached_property
     def town(self) -> Town:
-        return Town(self.photos, self.dim)
+        return self.kind(self.photos, self.dim)
 
     @cached_property
     def queries(self) -> Floats:

@@ -58,6 +58,8 @@ NOTES = {  # what limits a figure, below its table
     "every query, arithmetic that queries do not share and only cores divide.  Python, which they "
     "do share, is mostly the ranking of one query.  At a load above the cores, two threads have "
     f"hardly more of them than one.  {_SPINS}",
+    "bytes": "A negative loss is a gain: what was cut off was noise.  The town is one where photos "
+    "differ along all axes (`FallingTown`).",
 }
 
 

@@ -19,6 +19,7 @@ Floats = NDArray[np.float32]
 DENSITY = 2_800_000 / 110_000  # photos a place
 FIELDS = 48  # independent ways in which places differ
 SEED = 0
+_FALL = 1.0  # energy along axis i is i to minus this; chosen, not fitted to any network
 _BLOCK = 8192
 
 
@@ -39,6 +40,7 @@ class Town:
         self.sizes = np.maximum(1, np.minimum(weights / weights.mean(), 40) * DENSITY).astype(int)
         self.sizes = rescaled(self.sizes, photos)
         self.labels = np.repeat(np.arange(self.count), self.sizes)
+        self.fall = np.full(dim, dim**0.5, np.float32)  # what a photo's own look is divided by
 
     def photos(self) -> Photos:
         rng = np.random.default_rng(SEED + 1)
@@ -55,9 +57,27 @@ class Town:
         own = torch.randn(len(labels), self.dim, generator=draw)
         spread = torch.from_numpy(far * self.spread[labels])[:, None]
         rows = torch.from_numpy(self.centres[labels])
-        rows = rows + spread * (0.35 * shared / FIELDS**0.5 + 0.55 * own / self.dim**0.5)
+        rows = rows + spread * (
+            0.35 * shared / FIELDS**0.5 + 0.55 * own / torch.from_numpy(self.fall)
+        )
         looks: Floats = (rows / rows.norm(dim=1, keepdim=True)).numpy()
         return looks
+
+
+class FallingTown(Town):
+    """The same, where places and photos differ along all axes, along each less than the last.
+
+    In `Town` a photo's own look is white and lies beside the 48 axes along which places differ:
+    whatever keeps few axes takes most of that noise away and finds more than the whole does.
+    Descriptors of networks fall off instead, and what is cut off them tells places apart too.
+    """
+
+    def __init__(self, photos: int, dim: int) -> None:
+        super().__init__(photos, dim)
+        rng = np.random.default_rng(SEED + 3)
+        energy = rng.permutation(np.arange(1, dim + 1) ** -_FALL)
+        self.fall = np.sqrt(energy.sum() / energy).astype(np.float32)
+        self.centres = unit(self.centres + 0.5 * rng.normal(size=self.centres.shape) / self.fall)
 
 
 class Drawn:

@@ -385,7 +385,7 @@ def test_a_store_answers_what_the_files_answer(
     assert evenplace("index", "add", run, "--database", town / "queries").code == 0
     engine = Run(run).search(exact=True, rerank="l2")
     assert isinstance(engine.store, MilvusStore)
-    assert engine.locate(str(photo), 1)[0].path == str(photo)
+    assert engine.answer(str(photo), 1).hits[0].path == str(photo)
     (run / "store.json").write_text('{"uri": "http://127.0.0.1:1", "name": "x"}')
     refused = evenplace("locate", run, photo)
     assert refused.code == 2

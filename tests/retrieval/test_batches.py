@@ -69,7 +69,7 @@ def test_a_batch_equals_its_queries_one_by_one(
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     for settings in (
         {"rerank": "l2"}, {"rerank": "cosine"}, {"rerank": "fused"}, {"rerank": "kde"},
-        {"rerank": "cfd"}, {"confidence": "ratio"}, {"neighbours": 45.0}, {"shortlist": 3},
+        {"rerank": "cfd"}, {"confidence": "ratio"}, {"shortlist": 3},
     ):  # fmt: skip
         engine = Search(index, **settings)
         alone = [engine.search(query[None], 10) for query in queries]

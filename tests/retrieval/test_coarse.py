@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.retrieval import coarse as coarse_room
-from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.coarse import Coarse, exact_pass
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
-from evenplace.retrieval.shortlist_effort import build_coarse, exact_pass, made_up_queries
+from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
 from tests.drawn import unit
 
 Floats = NDArray[np.float32]
@@ -75,6 +75,21 @@ def test_codes_come_back_from_disk(places: tuple[Floats, Floats, Coarse], tmp_pa
         again.search(queries, prototypes, 20, 30.0).places,
         built.search(queries, prototypes, 20, 30.0).places,
     )
+
+
+def test_an_update_keeps_the_axes_until_there_are_many_more_places(
+    places: tuple[Floats, Floats, Coarse],
+) -> None:
+    _, queries, built = places
+    prototypes = drawn_places(6700, 96, 0)
+    for count, kept in ((6500, True), (6700, False)):
+        grown = build_coarse(prototypes, np.arange(count), queries, 30.0, built)
+        assert grown is not None
+        assert np.array_equal(grown.axes, built.axes) is kept
+        assert grown.tuning.fitted == (6000 if kept else count)
+        assert grown.tuning.lost <= 1e-3, "measured on the places as they are now"
+        np.testing.assert_array_equal(grown.members, np.arange(count))
+    assert len(built.members) == built.codes.ntotal == 6000, "a reader of the old ones goes on"
 
 
 def test_white_noise_is_left_to_the_exact_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import (
     CONFIDENCES,
     build_confidence,
@@ -20,7 +21,6 @@ from evenplace.retrieval.confidence import (
     same_answer,
     sue,
 )
-from evenplace.retrieval.rerank import Pool, Ranking
 
 
 def pool_of(cosines: list[float], log_posterior: float = -0.1) -> tuple[Pool, Ranking]:

@@ -77,19 +77,6 @@ def test_half_precision_keeps_the_order(index: Index) -> None:
     np.testing.assert_allclose(cosines, best, atol=1e-3)
 
 
-def test_neighbouring_cells_join_the_pool(index: Index) -> None:
-    plain = next(Search(index, shortlist=2).batches(queries(), 5))
-    wider = next(Search(index, shortlist=2, neighbours=45).batches(queries(), 5))
-    for query, listed in enumerate(plain.hits.shortlist):
-        before, after = plain.pools[query].rows, wider.pools[query].rows
-        centres = index.places.centres
-        away = np.hypot(*(centres - centres[listed[0]]).T)
-        around = np.flatnonzero((away <= 45) | np.isin(np.arange(len(centres)), listed))
-        assert set(before) <= set(after)
-        assert set(after) == set(np.flatnonzero(np.isin(index.labels, around)))
-    np.testing.assert_array_equal(plain.hits.shortlist, wider.hits.shortlist)
-
-
 def test_foreign_files_make_the_same_index(index: Index, tmp_path: Path) -> None:
     vectors, spots = street(400)
     photos = photos_at(spots)

@@ -112,7 +112,7 @@ def test_settings_that_answer_nothing_are_refused(index: Index) -> None:
     with pytest.raises(SettingError, match="k=0"):
         Search(index).search(unit(1, 16, 0), 0)
     with pytest.raises(SettingError, match="no describer"):
-        Search(index).locate("photo.jpg")
+        Search(index).answer("photo.jpg")
 
 
 def test_a_database_of_another_city_is_refused(index: Index, tmp_path: Path) -> None:

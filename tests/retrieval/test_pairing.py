@@ -91,12 +91,10 @@ def test_rules_look_at_the_index_that_ranks(pair: tuple[Index, Index], rule: str
 
 
 @pytest.mark.parametrize("rule", ["l2", "cfd", "fused"])
-@pytest.mark.parametrize("neighbours", [0.0, 45.0])
-def test_a_batch_answers_as_one_by_one(
-    pair: tuple[Index, Index], rule: str, neighbours: float
-) -> None:
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_batch_answers_as_one_by_one(pair: tuple[Index, Index], rule: str, exact: bool) -> None:
     index, ranking = pair
-    engine = Search(index, ranked_by=ranking, shortlist=3, rerank=rule, neighbours=neighbours)
+    engine = Search(index, ranked_by=ranking, shortlist=3, rerank=rule, exact=exact)
     queries = asked()
     together = engine.search(queries, 6)
     for query in range(len(queries)):

@@ -11,6 +11,7 @@ from evenplace.errors import SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.candidates import Pool
 from evenplace.retrieval.rerank import (
     CFD,
     KDE,
@@ -18,7 +19,6 @@ from evenplace.retrieval.rerank import (
     Cosine,
     Database,
     Fused,
-    Pool,
     build_reranker,
     spectra_for,
 )

@@ -122,7 +122,7 @@ def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path)
     assert library.refresh()
     grown = library.current.engine
     assert len(grown.index) == len(grown.ranking) == len(before.index) + 10
-    assert Run(run).search(exact=True).locate(str(photo), 1)[0].path == str(photo)
+    assert Run(run).search(exact=True).answer(str(photo), 1).hits[0].path == str(photo)
     said = say("index", "remove", run, photo)
     assert library.refresh()
     left = library.current.engine

@@ -101,9 +101,8 @@ def first_of_each(photos: Photos) -> Ints:
     if "path" not in photos.table.column_names:
         return np.arange(len(photos))
     names = canonical(photos.table.column("path"))
-    table = pa.table({"name": names, "row": np.arange(len(photos))})
-    first = table.group_by("name").aggregate([("row", "min")])
-    return np.sort(first.column("row_min").to_numpy())
+    numbers = np.asarray(names.dictionary_encode(null_encoding="encode").indices)  # as they came
+    return np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
 
 
 def split_by_position(photos: Photos, shares: Sequence[float], seed: int = 0) -> tuple[Photos, ...]:

@@ -36,8 +36,8 @@ _EXPONENT = np.float32(2.0**112)
 _GATHERED = 1 << 20  # numbers read, converted and compared at a time: 1,365 rows of 768
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    write_blocks(path, [array], array.shape, array.dtype)
+def write_array(path: Path, array: NDArray[Any]) -> FileEntry:
+    return write_blocks(path, [array], array.shape, array.dtype)
 
 
 def write_blocks(

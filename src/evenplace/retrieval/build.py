@@ -24,6 +24,7 @@ from evenplace.retrieval.arrays import Column, Floats, write_array
 from evenplace.retrieval.codec import Codec, Descriptors, measure_loss
 from evenplace.retrieval.generation import (
     Order,
+    Stale,
     arrived,
     fitted,
     once,
@@ -36,7 +37,8 @@ from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.learned_prototypes import find_prototypes
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
-from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, reach
+from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, photo_spread, reach
+from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 SCALE = 30.0
 
@@ -134,14 +136,21 @@ def index_descriptors(
             codec, loss, learned = _write_values(
                 target, values, order, prototypes, places.tiers, keep, known, learn
             )
-            manifest = replace(manifest, scale=manifest.scale or learned)
         for name, given in (extra or {}).items():
             with arrived(given, len(photos), target) as values:
                 known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
         _write_levels(target, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(target, ordered, places, order.starts)
-        scale, tuning = write_derived(target, manifest, codec, ordered, order.starts)
+        values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
+        stale = Stale.of_all(order.starts, len(ordered))
+        scale, tuning = write_derived(
+            target, scale or learned, values, ordered, order.starts, stale=stale
+        )
+        for name in spectra:
+            spread = photo_spread(values, order.starts)
+            points = draw_frequencies(name, values.shape[1], spread=spread)
+            write_spectra(target, name, values, order.starts, points)
         manifest = replace(manifest, scale=scale, tuning=tuning, codec=codec.name, loss=loss)
         replace(manifest, files=entries(target, known)).write(folder)
     return open_index(folder)
@@ -173,7 +182,7 @@ def _write_values(
         prototypes, scale = find_prototypes(learn, rows, order.starts, means)
     else:
         prototypes = fill_means(prototypes, means.directions())
-    write_array(target / "prototypes.npy", prototypes)
+    known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
     del means, prototypes  # of a city a third of a gigabyte
     if codec.refines:
         write_rows(target, "exact", values, order, np.float16)

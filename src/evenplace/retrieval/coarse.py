@@ -15,7 +15,8 @@ the prototypes' mean and covariance give for this query:
 """
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -23,13 +24,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
+from evenplace.retrieval.arrays import Best, Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
 
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
 _SAMPLE, _FEWEST_SAMPLED = 20_000, 4096  # prototypes the axes are fitted to: fewer of wide ones,
 _NUMBERS = 1 << 25  # so many numbers at most, or 8,448 of 20,000 would take 2 GB
+_BLOCK = 8192
 _ARRAYS = ("mean", "axes", "covariance", "members")
 
 
@@ -50,6 +52,7 @@ class Tuning:
     far: float = 0.0  # log of true over estimated sum, places that were not refined
     doubt: float = 0.0  # 95th percentile of the error of log_total
     floor: float = 0.0  # variance of a prototype along a direction beside the axes
+    fitted: int = 0  # places that the axes were fitted to
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,18 @@ class Coarse:
             np.array(map_array(folder / f"coarse-{part}.npy")) for part in _ARRAYS
         )
         codes = faiss.deserialize_index(np.fromfile(folder / "coarse.faiss", np.uint8))
-        kept = {name: value for name, value in tuning.items() if name != "refine"}
-        return cls(mean, axes, covariance, members, codes, Tuning(int(tuning["refine"]), **kept))
+        return cls(mean, axes, covariance, members, codes, Tuning(**tuning))
+
+    def renewed(self, prototypes: Floats, places: Rows) -> Self:
+        """The prototypes of `places` (those with photos) as they are now, along the same axes."""
+        import faiss
+
+        codes = faiss.clone_index(self.codes)
+        codes.reset()
+        for part in np.array_split(places, max(1, len(places) // 16_384)):
+            short = (np.asarray(prototypes[part], np.float32) - self.mean) @ self.axes
+            codes.add(np.asarray(short, np.float32))
+        return replace(self, members=places, codes=codes)
 
     def search(self, queries: Floats, prototypes: Floats, n: int, scale: float) -> Found:
         """Find the n best places of each query.  queries: (Q, D), prototypes: all places'."""
@@ -143,6 +156,38 @@ def compare_places(prototypes: Floats, queries: Floats, places: Rows) -> Floats:
     return found
 
 
+def exact_pass(
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    n: int = SHORTLIST,
+    *,
+    multiply: Callable[[Floats, Floats], Floats] = dots,
+) -> Found:
+    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
+
+    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
+    """
+    n = min(n, len(places))
+    best, total = Best(len(queries), n), np.full(len(queries), -np.inf, np.float32)
+    for at in range(0, len(places), _BLOCK):
+        part = places[at : at + _BLOCK]
+        every = part[-1] - part[0] + 1 == len(part)
+        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
+        scores = multiply(queries, rows)  # (Q, block)
+        total = np.logaddexp(total, log_sum(scores, scale))
+        best.add(at, scores)
+    which, scores = best.sorted()
+    return Found(places[which], scores, total)
+
+
+def multiplied(queries: Floats, rows: Floats) -> Floats:
+    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
+    products: Floats = queries @ rows.T
+    return products
+
+
 def log_normal(reach: float) -> float:
     """log Φ(x), the chance to lie below x; far below, where Φ underflows, by its asymptote."""
     if reach > -37:
@@ -177,6 +222,5 @@ def fit_coarse(
     floor = float(whole - np.trace(along)) / max(len(mean) - axes, 1)
     codes = faiss.IndexPQFastScan(axes, axes, 4, faiss.METRIC_INNER_PRODUCT)
     codes.train(short)
-    for part in np.array_split(places, max(1, len(places) // 16_384)):
-        codes.add((np.asarray(prototypes[part], np.float32) - mean) @ directions)
-    return Coarse(mean, directions, along, places, codes, Tuning(floor=max(floor, 0.0)))
+    tuning = Tuning(floor=max(floor, 0.0), fitted=len(places))
+    return Coarse(mean, directions, along, places, codes, tuning).renewed(prototypes, places)

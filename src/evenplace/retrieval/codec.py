@@ -133,10 +133,6 @@ class Descriptors:
     def __len__(self) -> int:
         return len(self.column)
 
-    @property
-    def ndim(self) -> int:
-        return 2
-
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         return self[:0].dtype

@@ -22,8 +22,6 @@ the map are part of the rehearsal: held-out ones whose surroundings were hidden.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,7 @@ from numpy.typing import NDArray
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
 from evenplace.retrieval.arrays import Floats
-from evenplace.retrieval.candidates import Pool, Ranking, Rankings
+from evenplace.retrieval.candidates import SCALE, Pool, Ranking, Rankings
 from evenplace.retrieval.positions import RADIUS, Around
 from evenplace.retrieval.verification import worth
 
@@ -58,12 +56,12 @@ def same_answer(best: int, spots: Spots, headings: NDArray[np.float32] | None = 
     return same
 
 
-def mass(pool: Pool, ranking: Ranking, spots: Spots, same: Same, *, scale: float = 30.0) -> float:
-    """The share of the pool's softmax(scale · cos) that is the same answer.
+def mass(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+    """The share of the pool's softmax(30 cos) that is the same answer.
 
     One when everything alike is here, low when look-alikes elsewhere compete.
     """
-    weight = np.exp(scale * (pool.cosines - pool.cosines.max()))
+    weight = np.exp(SCALE * (pool.cosines - pool.cosines.max()))
     return float(weight[same].sum() / weight.sum())
 
 
@@ -109,25 +107,17 @@ def distance(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
     return -float(ranking.distances[0])
 
 
-def sue(
-    pool: Pool,
-    ranking: Ranking,
-    spots: Spots,
-    same: Same,
-    *,
-    neighbours: int = 10,
-    slope: float = 40.0,
-) -> float:
-    """Minus the spatial spread of the best references, weighed by similarity (SUE).
+def sue(pool: Pool, ranking: Ranking, spots: Spots, same: Same) -> float:
+    """Minus the spatial spread of the ten best references, weighed by similarity (SUE).
 
-        w_k ∝ exp(-slope d_k),   spread = mean over axes of sum_k w_k (p_k - p̄)^2
+        w_k ∝ exp(-40 d_k),   spread = mean over axes of sum_k w_k (p_k - p̄)^2
 
     The authors' slope of 350 belongs to their descriptors; on unit descriptors it leaves only
     the first reference.
     """
-    best = ranking.order[:neighbours]
+    best = ranking.order[:10]
     away = np.sqrt(np.maximum(2 - 2 * pool.cosines[best], 0))
-    weight = np.exp(-slope * (away - away.min()))
+    weight = np.exp(-40.0 * (away - away.min()))
     weight /= weight.sum()
     centre = weight @ spots[best]
     offset = np.minimum(np.abs(spots[best] - centre), 500.0)
@@ -151,12 +141,11 @@ CONFIDENCES: dict[str, Confidence] = {
 }
 
 
-def build_confidence(name: str, **settings: Any) -> Confidence:
+def build_confidence(name: str) -> Confidence:
     """Choose a source of confidence by name."""
     if name not in CONFIDENCES:
         raise unknown_name("confidence", name, CONFIDENCES)
-    source = CONFIDENCES[name]
-    return partial(source, **settings) if settings else source
+    return CONFIDENCES[name]
 
 
 def judge(

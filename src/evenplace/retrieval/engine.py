@@ -32,7 +32,7 @@ from evenplace.retrieval.pairing import Pair
 from evenplace.retrieval.positions import Around
 from evenplace.retrieval.rerank import Reranker, build_reranker, rank_batch
 from evenplace.retrieval.second_look import Picture, SecondLook
-from evenplace.retrieval.shortlist import Shortlist, collect, collect_around, refined
+from evenplace.retrieval.shortlist import Shortlist, collect, refined
 from evenplace.retrieval.stores import EmbeddedStore, Nearest, Store
 
 _BATCH = 64  # queries answered together
@@ -43,10 +43,9 @@ _ALIKE = 256  # photos most like a query whose places an exact search ranks
 class Search:
     """An index opened for questions; several threads may ask at once.
 
-    shortlist: places the classifier keeps; all of them when there are fewer.  neighbours: also
-    take the cells within so many metres of the winner.  exact: compare the whole database instead
-    and rank the places of the 256 photos most like the query; photos in no place are found too.
-    approximate: find the shortlist by the codes of the prototypes where the index has them.
+    shortlist: places the classifier keeps; all of them when there are fewer.  exact: compare the
+    whole database instead and rank the places of the 256 photos most like the query; photos in no
+    place are found too.
     facing: an answer must also look the query's way, so only candidates that do count towards its
     confidence.  Without a describer it answers descriptors.  calibration: makes probabilities of
     confidences; one that was learned for another way of asking is refused.  min_precision: abstain
@@ -67,8 +66,6 @@ class Search:
         rerank: str | Reranker = "l2",
         confidence: str | Confidence = "mass",
         exact: bool = False,
-        approximate: bool = True,
-        neighbours: float = 0.0,
         facing: bool = False,
         min_precision: float | None = None,
         insist: bool = False,
@@ -78,7 +75,7 @@ class Search:
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
-        self.describer, self.exact, self.neighbours, self.look = describer, exact, neighbours, look
+        self.describer, self.exact, self.look = describer, exact, look
         self.rule = build_reranker(rerank) if isinstance(rerank, str) else rerank
         self.confidence: Confidence = (
             build_confidence(confidence) if isinstance(confidence, str) else confidence
@@ -89,7 +86,7 @@ class Search:
             source = confidence if isinstance(confidence, str) else repr(confidence)
             seen = "" if look is None else str(look)
             calibration.check(Way(repr(self.rule), source, shortlist, exact, facing, seen))
-        self.places = Shortlist(index, shortlist, approximate)
+        self.places = Shortlist(index, shortlist)
         self._open(Pair(index, index if ranked_by is None else ranked_by))
         self.store: Store = store or self.embedded
 
@@ -128,10 +125,6 @@ class Search:
         newest._open(Pair(renewed[0], renewed[-1]))
         newest.look = None if self.look is None else self.look.on(newest.index)
         return newest
-
-    def locate(self, photo: str | bytes, k: int = 5) -> list[Hit]:
-        """Say where a photo was taken: the k best database photos, best first."""
-        return self.hits(self.search(self.describe(photo).descriptors, k, pictures=[photo]), 0)
 
     def answer(self, photo: str | bytes, k: int = 5) -> Answer:
         """Say where a photo was taken, how sure that is, and what else it might be."""
@@ -260,10 +253,7 @@ class Search:
         sought, ranked = self.pair.turn(queries)
         found = self.places.find(sought)
         clock.append(time.perf_counter())
-        if nearest is None:
-            pools = collect(self.places, self.store, sought, ranked, found, self.neighbours)
-        else:
-            pools = collect_around(self.places, self.store, sought, ranked, found, nearest)
+        pools = collect(self.places, self.store, sought, ranked, found, nearest)
         if self.ranking.codec.refines:
             given = self.pair.split(queries)[-1]
             pools = refined(pools, given, self.ranking.columns["exact"])

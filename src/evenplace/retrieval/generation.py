@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from evenplace.arrays import ranges
 from evenplace.errors import IndexFileError
 from evenplace.photos.choose import first_of_each
 from evenplace.photos.files import sync
@@ -36,10 +37,9 @@ from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
 from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import ROWS, Index
-from evenplace.retrieval.manifest import FileEntry, Manifest
-from evenplace.retrieval.prototypes import PlaceMeans, fit_scale, photo_spread
+from evenplace.retrieval.manifest import FileEntry
+from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
 from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
-from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 BLOCK = 2048  # rows at a time: what fits a cache costs half of what does not
 
@@ -162,42 +162,61 @@ def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[
     return map_array(path)
 
 
+@dataclass(frozen=True)
+class Stale:
+    """Impostor terms that are known, and of which photos they are not."""
+
+    terms: Floats  # (N,)
+    places: Rows  # places whose photos want theirs
+    loose: Rows  # photos in no place that do
+
+    @classmethod
+    def of_all(cls, starts: Rows, count: int) -> Self:
+        return cls(
+            np.zeros(count, np.float32), np.arange(len(starts) - 1), np.arange(starts[-1], count)
+        )
+
+
 def write_derived(
-    target: Path, manifest: Manifest, codec: Codec, photos: Photos, starts: Rows
+    target: Path,
+    scale: float,
+    descriptors: Descriptors,
+    photos: Photos,
+    starts: Rows,
+    *,
+    stale: Stale,
+    known: Coarse | None = None,
 ) -> tuple[float, dict[str, Any]]:
-    """What follows from descriptors and prototypes: scale, codes, impostors, spectra.
+    """What follows from descriptors and prototypes: scale, codes, impostors.
 
-    The scale and what was measured of the codes; a scale of 0 is fitted.
+    The scale, fitted where it is 0, and what was measured of the codes.  known: those of the
+    generation before.  The disk settles meanwhile what was written.
     """
-    rows = target / f"{ROWS}descriptors.npy"
     prototypes = np.asarray(map_array(target / "prototypes.npy"))
-    descriptors = Descriptors(Column(rows, mapped=True), codec)
-    every, loose = np.arange(len(prototypes)), np.arange(starts[-1], len(photos))
     with ThreadPoolExecutor(1) as disk:
-        settled = disk.submit(sync, rows)
-        scale = manifest.scale or fit_scale(descriptors, starts, prototypes)
-        coarse, tuning = write_codes(target, descriptors, starts, prototypes, scale)
+        settled = [disk.submit(sync, file) for file in target.iterdir()]
+        scale = scale or fit_scale(descriptors, starts, prototypes)
+        coarse = _codes(descriptors, starts, prototypes, scale, known)
         impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
-        terms = impostors.terms(every, loose)
-        write_blocks(target / "impostors.npy", terms, (len(photos),), np.float32)
-        for name in manifest.spectra:
-            spread = photo_spread(descriptors, starts)
-            points = draw_frequencies(name, prototypes.shape[1], spread=spread)
-            write_spectra(target, name, descriptors, starts, points)
-        settled.result()
-    return scale, tuning
+        found = [*impostors.terms(stale.places, stale.loose), np.empty(0, np.float32)]
+        rows, _ = ranges(starts[stale.places], starts[stale.places + 1])
+        terms = stale.terms.copy()
+        terms[np.append(rows, stale.loose)] = np.concatenate(found)
+        write_array(target / "impostors.npy", terms)
+        for file in settled:
+            file.result()
+    return scale, {} if coarse is None else coarse.write(target)
 
 
-def write_codes(
-    target: Path, descriptors: Any, starts: Rows, prototypes: Floats, scale: float
-) -> tuple[Coarse | None, dict[str, Any]]:
-    """Codes of the prototypes, where there are enough places, and what was measured of them."""
+def _codes(
+    descriptors: Descriptors, starts: Rows, prototypes: Floats, scale: float, known: Coarse | None
+) -> Coarse | None:
+    """Codes of the prototypes, where there are enough places."""
     held = np.flatnonzero((np.diff(starts) > 0) & prototypes.any(axis=1))
     if not len(held):
-        return None, {}
+        return None
     asked = made_up_queries(descriptors, starts, np.random.default_rng(0))
-    coarse = build_coarse(prototypes, held, asked, scale)
-    return coarse, coarse.write(target) if coarse is not None else {}
+    return build_coarse(prototypes, held, asked, scale, known)
 
 
 def check_units(block: Floats, rows: Rows) -> None:

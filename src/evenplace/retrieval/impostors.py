@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from evenplace.arrays import ranges
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.retrieval.arrays import Floats, Rows, dots, widened
-from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.shortlist_effort import exact_pass, multiplied
+from evenplace.retrieval.coarse import Coarse, exact_pass, multiplied
 
 Spots = NDArray[np.float64]
 APART, NEIGHBOURS = 50.0, 10
@@ -138,16 +137,20 @@ class Impostors:
             )
 
     def _compare(self, places: Rows, near: Rows) -> Floats:
-        """r of the photos of a few places, against others.  near: (places, others) rows."""
-        terms = []
+        """r of the photos of a few places, against others.  near: (places, others) rows.
+
+        A product a place and all else at once: places are many and small, and each call costs.
+        """
         theirs = widened(self.descriptors[near.ravel()]).reshape(*near.shape, -1)
         again = np.diff(near, axis=1, prepend=-1) == 0  # places of few photos name them twice
-        for place, rows, vectors, twice in zip(places, near, theirs, again, strict=True):
-            for first in range(self.starts[place], self.starts[place + 1], _BLOCK):
-                mine = slice(first, min(first + _BLOCK, self.starts[place + 1]))
-                hidden = _near(self.positions[mine, None], self.positions[None, rows]) | twice
-                cosines = dots(widened(self.descriptors[mine]), vectors)
-                terms.append(_mean_of_best(cosines, hidden))
+        (rows, of), terms = self._rows_of(places), []
+        for at in range(0, len(rows), _BLOCK):
+            mine, place = rows[at : at + _BLOCK], of[at : at + _BLOCK]
+            first = np.flatnonzero(np.diff(place, prepend=-1))
+            own = np.split(widened(self.descriptors[mine]), first[1:])
+            pairs = zip(own, (theirs[one] for one in place[first]), strict=True)
+            hidden = _near(self.positions[mine, None], self.positions[near][place]) | again[place]
+            terms.append(_mean_of_best(np.concatenate([dots(*pair) for pair in pairs]), hidden))
         return np.concatenate(terms)
 
     def _look_alikes(self, asked: Rows) -> Rows:

@@ -47,8 +47,7 @@ from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.levels import Levels
 from evenplace.retrieval.manifest import Manifest
-from evenplace.retrieval.prototypes import photo_spread
-from evenplace.retrieval.spectrum import COUNT, SEED, PolarSpectra, draw_frequencies
+from evenplace.retrieval.spectrum import COUNT, SEED, PolarSpectra
 
 T = TypeVar("T")
 ROWS = "rows-"  # files with a row a photo
@@ -175,9 +174,7 @@ class Index:
         """Characteristic functions of all places: from the files, or measured now."""
         if (count, seed) == (COUNT, SEED) and name in self.kept_spectra:
             return self.kept_spectra[name]
-        spread = photo_spread(self.descriptors, self.starts)
-        points = draw_frequencies(name, self.dim, count=count, seed=seed, spread=spread)
-        return PolarSpectra.measure(self.descriptors, self.starts, points)
+        return PolarSpectra.draw(name, self.descriptors, self.starts, count, seed)
 
 
 def open_index(folder: str | Path) -> Index:

@@ -17,33 +17,7 @@ from evenplace.photos.files import whole_file
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.arrays import Floats, Rows, dots
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
-from evenplace.retrieval.prototypes import photo_spread
-from evenplace.retrieval.spectrum import (
-    COUNT,
-    PHASES,
-    PolarSpectra,
-    as_turns,
-    blend,
-    draw_frequencies,
-)
-
-__all__ = [
-    "CFD",
-    "KDE",
-    "L2",
-    "RERANKERS",
-    "Cosine",
-    "Database",
-    "Fused",
-    "Measure",
-    "Pool",
-    "Pools",
-    "Ranking",
-    "Reranker",
-    "Searched",
-    "build_reranker",
-    "spectra_for",
-]
+from evenplace.retrieval.spectrum import COUNT, PHASES, PolarSpectra, as_turns, blend
 
 
 class Searched(Protocol):
@@ -80,11 +54,7 @@ class Database:
         return np.asarray(self.descriptors[rows], np.float32)
 
     def spectra(self, name: str, count: int, seed: int) -> PolarSpectra:
-        spread = photo_spread(self.descriptors, self.starts)
-        points = draw_frequencies(
-            name, self.descriptors.shape[1], count=count, seed=seed, spread=spread
-        )
-        return PolarSpectra.measure(self.descriptors, self.starts, points)
+        return PolarSpectra.draw(name, self.descriptors, self.starts, count, seed)
 
 
 class Reranker(Protocol):

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools
-from evenplace.retrieval.coarse import Found
+from evenplace.retrieval.coarse import Found, exact_pass
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.shortlist_effort import exact_pass
 from evenplace.retrieval.stores import Nearest, Store
 
 _REFINED = 100  # candidates of a query
@@ -22,15 +20,10 @@ _REFINED = 100  # candidates of a query
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The n best places with photos.
-
-    approximate: scan the codes of the prototypes and read the best of them whole, where the
-    index has codes; else every prototype is read.
-    """
+    """The n best places with photos: by the codes of the prototypes where the index has them."""
 
     index: Index
     n: int
-    approximate: bool = True
 
     @cached_property
     def reachable(self) -> Rows:
@@ -46,7 +39,7 @@ class Shortlist:
         index, coarse = self.index, self.index.coarse
         if index.levels is not None:
             return index.levels.find(queries, index.prototypes, self.reachable, index.scale, n)
-        if coarse is None or not self.approximate or 4 * n > len(coarse.members):
+        if coarse is None or 4 * n > len(coarse.members):
             return exact_pass(index.prototypes, self.reachable, queries, index.scale, n)
         return coarse.search(queries, index.prototypes, n, index.scale)
 
@@ -59,59 +52,28 @@ class Shortlist:
         return scores
 
 
-def cells_around(index: Index, places: Rows, metres: float) -> Rows:
-    """Places with photos whose centre lies within some metres of the winner's, but not listed."""
-    centres = index.places.points
-    near = np.abs(centres - centres[places[0]]).max(axis=1) <= metres
-    rows = np.flatnonzero(near & (index.sizes > 0))
-    away = np.linalg.norm(centres[rows] - centres[places[0]], axis=1)
-    return np.setdiff1d(rows[away <= metres], places)
-
-
 def collect(
     shortlist: Shortlist,
     store: Store,
     sought: Floats,
     ranked: Floats,
     found: Found,
-    neighbours: float = 0.0,
+    nearest: Nearest | None = None,
 ) -> Pools:
     """Collect the photos of the places, and how each resembles its query.
 
-    sought: the queries as the shortlist sees them; ranked: as the store does.  neighbours: also
-    the photos of the cells within so many metres of the winner.
+    sought: the queries as the shortlist sees them; ranked: as the store does.  nearest: photos
+    most like each query, wherever they are: then all photos of the places those are of, since some
+    rules rank places, and those in no place, which count as less likely than every place.
     """
     scale = shortlist.index.scale
-    asked, likely = list(found.places), list(scale * found.scores - found.log_total[:, None])
-    if neighbours > 0:
-        for query, own in enumerate(found.places):
-            more = cells_around(shortlist.index, own, neighbours)
-            extra = scale * shortlist.scores(sought[query], more) - found.log_total[query]
-            asked[query] = np.append(own, more)
-            likely[query] = np.append(likely[query], extra)
-    return _pools(store, ranked, asked, likely)
-
-
-def collect_around(
-    shortlist: Shortlist,
-    store: Store,
-    sought: Floats,
-    ranked: Floats,
-    found: Found,
-    nearest: Nearest,
-) -> Pools:
-    """The same around the photos most like each query, wherever they are.
-
-    All photos of the places those are of, since some rules rank places; and those in no place,
-    which count as less likely than every place of the pool.
-    """
-    index = shortlist.index
-    labels = index.places_of(nearest.rows)  # (Q, k)
+    if nearest is None:
+        return _pools(store, ranked, found.places, scale * found.scores - found.log_total[:, None])
+    labels = shortlist.index.places_of(nearest.rows)  # (Q, k)
     there = nearest.rows >= 0
     asked = [np.unique(own[(own >= 0) & seen]) for own, seen in zip(labels, there, strict=True)]
     likely = [
-        index.scale * shortlist.scores(sought[q], own) - found.log_total[q]
-        for q, own in enumerate(asked)
+        scale * shortlist.scores(sought[q], own) - found.log_total[q] for q, own in enumerate(asked)
     ]
     pools = _pools(store, ranked, asked, likely)
     query, column = np.nonzero(there & (labels < 0))
@@ -123,9 +85,9 @@ def collect_around(
 
 
 def _pools(
-    store: Store, ranked: Floats, asked: Sequence[Rows], likely: Sequence[NDArray[np.floating]]
+    store: Store, ranked: Floats, asked: Sequence[Rows] | Rows, likely: Sequence[Floats] | Floats
 ) -> Pools:
-    held = store.candidates(ranked, asked)
+    held = store.candidates(ranked, list(asked))
     return Pools(
         rows=held.rows,
         places=np.concatenate(asked)[held.of],

@@ -3,21 +3,23 @@
 C places with photos · D descriptor · Q made-up queries · n shortlisted places
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Best, Floats, Rows, dots
+from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.coarse import (
     FEWEST,
-    SHORTLIST,
     Coarse,
     Found,
     compare_places,
+    exact_pass,
     fit_coarse,
     log_sum,
+    multiplied,
 )
 
 QUERIES = 512
@@ -25,15 +27,17 @@ TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is 
 _ROOM = 1.5  # queries to come are not these
 _AXES = (64, 128, 256)
 _MOST = 1024  # places worth refining
-_BLOCK = 8192
+_MORE = 1.1  # times as many places as axes were fitted to
 
 
 def build_coarse(
-    prototypes: Floats, places: Rows, queries: Floats, scale: float, seed: int = 0
+    prototypes: Floats, places: Rows, queries: Floats, scale: float, known: Coarse | None = None
 ) -> Coarse | None:
     """Codes with as few axes as keep the exact shortlist; None when the exact pass does better.
 
-    That is so for few places, without faiss, and for prototypes no few axes describe.
+    That is so for few places, without faiss, and for prototypes no few axes describe.  known:
+    codes of the places as they were, whose axes will do while they keep the shortlist and there
+    are hardly more places than they were fitted to: fitting is most of the work.
     """
     try:
         import faiss  # noqa: F401
@@ -42,12 +46,13 @@ def build_coarse(
     if len(places) < FEWEST:
         return None
     truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
-    for axes in _AXES:
-        coarse = fit_coarse(prototypes, places, axes, np.random.default_rng(seed))
-        tuned = tune(coarse, prototypes, queries, truth, scale)
-        if tuned is not None:
-            return tuned
-    return None
+    tries: Iterator[Coarse] = (
+        fit_coarse(prototypes, places, axes, np.random.default_rng(0)) for axes in _AXES
+    )
+    if known is not None and len(places) <= _MORE * known.tuning.fitted:
+        tries = chain([known.renewed(prototypes, places)], tries)
+    tuned = (tune(coarse, prototypes, queries, truth, scale) for coarse in tries)
+    return next((coarse for coarse in tuned if coarse is not None), None)
 
 
 def made_up_queries(
@@ -70,38 +75,6 @@ def made_up_queries(
             held = held + sign * descriptors[starts[places] + at].astype(np.float32)
     made: Floats = held / np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
     return made
-
-
-def exact_pass(
-    prototypes: Floats,
-    places: Rows,
-    queries: Floats,
-    scale: float,
-    n: int = SHORTLIST,
-    *,
-    multiply: Callable[[Floats, Floats], Floats] = dots,
-) -> Found:
-    """The exact shortlist and log sum, a block of places at a time.  queries: (Q, D).
-
-    multiply: `multiplied` is faster for many queries, and rounds differently for every batch.
-    """
-    n = min(n, len(places))
-    best, total = Best(len(queries), n), np.full(len(queries), -np.inf, np.float32)
-    for at in range(0, len(places), _BLOCK):
-        part = places[at : at + _BLOCK]
-        every = part[-1] - part[0] + 1 == len(part)
-        rows = prototypes[part[0] : part[-1] + 1] if every else prototypes[part]
-        scores = multiply(queries, rows)  # (Q, block)
-        total = np.logaddexp(total, log_sum(scores, scale))
-        best.add(at, scores)
-    which, scores = best.sorted()
-    return Found(places[which], scores, total)
-
-
-def multiplied(queries: Floats, rows: Floats) -> Floats:
-    """Every query with every row, as one matrix product.  (Q, D), (C, D) -> (Q, C)."""
-    products: Floats = queries @ rows.T
-    return products
 
 
 def tune(

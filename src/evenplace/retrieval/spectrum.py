@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import unknown_name
 from evenplace.retrieval.arrays import Floats, Rows, map_array, widened, write_array, write_blocks
+from evenplace.retrieval.prototypes import photo_spread
 
 FREQUENCIES = ("paper", "multiscale", "matched")
 _BASE = math.pi / 4  # sigma_0
@@ -95,17 +96,8 @@ def spectra_in_blocks(
         first = last
 
 
-def amplitudes(spectra: Spectrum, sizes: Rows, *, unbiased: bool = False) -> Floats:
-    """|Phi_j| at each frequency (Eq. 9), with or without the part that is only sample size.
-
-    spectra: (C, F), sizes: (C,) photos -> (C, F).
-    """
-    modulus = np.abs(spectra)
-    return fair_amplitudes(modulus, sizes) if unbiased else modulus
-
-
 def fair_amplitudes(modulus: Floats, sizes: Rows, median: Floats | None = None) -> Floats:
-    """Moduli without what is only sample size.
+    """|Phi_j| at each frequency (Eq. 9) without what is only sample size.  (C, F), (C,) -> (C, F).
 
     The mean of n points on a circle has E|Phi_n|^2 = |Phi|^2 + (1 - |Phi|^2)/n: a place of one
     photo has modulus 1 whatever it looks like, so small places seem compact.  This solves that for
@@ -139,7 +131,7 @@ class PolarSpectra:
     """Phi of every place, read at `points`.
 
     levels: mean amplitude and mean (1 - amplitude)^2 of each place, as counted [:, 0] and with
-    what is only sample size removed [:, 1] (see `amplitudes`).
+    what is only sample size removed [:, 1] (see `fair_amplitudes`).
     """
 
     points: Floats  # (F, D)
@@ -158,6 +150,14 @@ class PolarSpectra:
             axis=1,
         )
         return cls(points, as_turns(np.angle(phi)), np.abs(phi).astype(np.float16), levels)
+
+    @classmethod
+    def draw(cls, name: str, descriptors: Any, starts: Rows, count: int, seed: int) -> Self:
+        """Of places in memory, at frequencies drawn for them."""
+        spread = photo_spread(descriptors, starts)
+        dim = descriptors.shape[1]
+        points = draw_frequencies(name, dim, count=count, seed=seed, spread=spread)
+        return cls.measure(descriptors, starts, points)
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:

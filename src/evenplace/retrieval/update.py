@@ -25,13 +25,13 @@ from evenplace.retrieval.arrays import Floats, Rows, write_array
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,
+    Stale,
     by_place,
     check_units,
     grow_columns,
-    write_codes,
+    write_derived,
     write_layout,
 )
-from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import entries, writing
 from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale, mark_means
@@ -209,33 +209,38 @@ def _write_next(
     columns, known = grow_columns(index, change.origin, given, target)
     index.codec.write(target)
     descriptors = Descriptors(columns["descriptors"], index.codec)
-    if kind is not None:
-        from evenplace.retrieval.learned_prototypes import find_prototypes  # torch, in no box
-
-        found = _summed(np.arange(len(change.places)), change.starts, descriptors)
-        prototypes, scale = find_prototypes(kind, descriptors, change.starts, found)
-        scale = scale or fit_scale(descriptors, change.starts, prototypes)
+    if kind is None:
+        prototypes = _prototypes(index, change, descriptors)
+    else:
+        prototypes, scale = _learned(kind, change, descriptors)
         manifest = replace(manifest, prototypes=kind, scale=scale)
         change = replace(change, places=mark_means(change.places, kind == MEANS))
-    else:
-        prototypes = _prototypes(index, change, descriptors)
-    write_array(target / "prototypes.npy", prototypes)
+    known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
     write_layout(target, change.photos, change.places, change.starts)
-    coarse, tuning = write_codes(target, descriptors, change.starts, prototypes, manifest.scale)
-    impostors = np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin]
-    loose = np.flatnonzero(change.origin >= len(index))
-    loose = loose[loose >= change.starts[-1]]
-    renewed = Impostors(descriptors, change.photos.points, change.starts, prototypes, coarse).terms(
-        change.touched, loose
+    came = np.flatnonzero(change.origin >= len(index))
+    stale = Stale(
+        terms=np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin],
+        places=change.touched,
+        loose=came[came >= change.starts[-1]],
     )
-    rows = np.append(_rows_of(change, change.touched), loose)
-    impostors[rows] = np.concatenate([*renewed, np.empty(0, np.float32)])
-    write_array(target / "impostors.npy", impostors)
+    _, tuning = write_derived(
+        target, manifest.scale, descriptors, change.photos, change.starts,
+        stale=stale, known=index.coarse if kind is None else None,
+    )  # fmt: skip
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None and kind is None:
         index.levels.renumbered(change.numbers, len(change.places)).write(target)
     replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
+
+
+def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floats, float]:
+    """Prototypes of a kind, of all places, and the scale that goes with them."""
+    from evenplace.retrieval.learned_prototypes import find_prototypes  # torch, in no box
+
+    found = _summed(np.arange(len(change.places)), change.starts, descriptors)
+    prototypes, scale = find_prototypes(kind, descriptors, change.starts, found)
+    return prototypes, scale or fit_scale(descriptors, change.starts, prototypes)
 
 
 def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Floats:
@@ -265,14 +270,10 @@ def _renewed(
     index: Index, change: _Change, spectra: PolarSpectra, descriptors: Descriptors
 ) -> PolarSpectra:
     """Characteristic functions of the places as they are now."""
-    rows = _rows_of(change, change.touched)
+    rows, _ = ranges(change.starts[change.touched], change.starts[change.touched + 1])
     sizes = np.diff(change.starts)[change.touched]
     fresh = PolarSpectra.measure(
         descriptors[rows], np.append(0, np.cumsum(sizes)), spectra.points,
         spectra.median(index.sizes),
     )  # fmt: skip
     return spectra.patched(change.numbers, change.touched, fresh, len(change.places))
-
-
-def _rows_of(change: _Change, places: Rows) -> Rows:
-    return ranges(change.starts[places], change.starts[places + 1])[0]
