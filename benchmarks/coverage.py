@@ -1,6 +1,6 @@
 """Does it help to photograph what `evenplace coverage` recommends, against random places?
 
-    python benchmarks/coverage.py [--towns 0 1 2] [--most 20 40 80] [--draws 20] [--run RUN]
+    python benchmarks/coverage.py [--towns 0 1 2] [--most 30 60] [--draws 20] [--run RUN]
 
 The recommended recipe without its second look is trained on a town of its own (or --run brings a
 network), for a network answers worse from photos it was not trained on than from those it was:
@@ -66,10 +66,10 @@ class Judged:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--towns", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--photos", type=int, default=400, help="of the survey")
-    parser.add_argument("--keep", type=int, default=200, help="of them, the database")
-    parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--most", type=int, nargs="+", default=[20, 40, 80])
+    parser.add_argument("--photos", type=int, default=300, help="of the survey")
+    parser.add_argument("--keep", type=int, default=150, help="of them, the database")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--most", type=int, nargs="+", default=[30, 60])
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--run", type=Path, help="a network trained elsewhere")
     asked = parser.parse_args()
@@ -131,7 +131,8 @@ def visit(folder: Path, seed: int, network: Path, asked: argparse.Namespace) -> 
         ]
         for draw in range(asked.draws):
             plans["random", most, draw] = at_random(index.places.centres, most, draw)
-    asking = Asking(engine.describer, index.photos, queries)
+    asking = Asking(engine.describer, queries)
+    asking.know(index.vectors(np.arange(len(index))), index.photos)
     return asking.judge(folder / "added", seed, plans)
 
 
@@ -154,14 +155,18 @@ def at_random(centres: Values, most: int, draw: int) -> Plan:
 class Asking:
     """The queries of a town, asked of its database with photos added."""
 
-    def __init__(self, describer: Describer, database: Photos, queries: Photos) -> None:
+    def __init__(self, describer: Describer, queries: Photos) -> None:
         self.describer, self.queries = describer, queries
         self.asked = describer.describe(queries.paths).descriptors  # (Q, D)
-        self.best, self.hit = self._closest(database)
 
-    def _closest(self, photos: Photos) -> tuple[Values, NDArray[np.bool_]]:
+    def know(self, descriptors: NDArray[np.float32], database: Photos) -> None:
+        self.best, self.hit = self._compare(descriptors, database)
+
+    def _compare(
+        self, descriptors: NDArray[np.float32], photos: Photos
+    ) -> tuple[Values, NDArray[np.bool_]]:
         """How alike each photo is to each query, and whether it is near enough: (Q, N) both."""
-        alike = self.asked @ self.describer.describe(photos.paths).descriptors.T
+        alike = self.asked @ descriptors.T
         away = np.linalg.norm(self.queries.positions[:, None] - photos.positions[None], axis=2)
         return alike.astype(np.float64), away <= RADIUS
 
@@ -174,7 +179,7 @@ class Asking:
         added = take(folder, seed, shots)
         row_of = {Path(path).name: row for row, path in enumerate(added.paths)}
         rows = {view: row_of[photo_name(shot)] for view, shot in zip(every, shots, strict=True)}
-        alike, hit = self._closest(added)
+        alike, hit = self._compare(self.describer.describe(added.paths).descriptors, added)
         found: dict[tuple[str, int], list[Values]] = {}
         for (kind, most, _), some in views.items():
             mine = [rows[view] for view in some]

@@ -35,6 +35,7 @@ from evenplace.places.tiers import TIERS
 from evenplace.run.located import Located
 from evenplace.run.run import Run
 from evenplace.run.walks import CANDIDATES, follow
+from evenplace.training.recipe import find_recipe
 
 SETS = ("town", "stlucia", "kudamm", "halensee", "cambridge")
 RADIUS, STEP = 25.0, 6.0
@@ -59,25 +60,28 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=600, help="of the town")
     parser.add_argument("--looks", type=int, nargs="+", default=[0, 50], help="candidates each")
     parser.add_argument("--data", type=Path, default=os.environ.get("EVENPLACE_DATA"))
+    parser.add_argument("--folder", type=Path, help="keep the runs here, and go on with them")
     asked = parser.parse_args()
     print("| set | looked at twice | frames | alone | in order | all", *TIERS, "", sep=" | ")
     print("|---" * (6 + len(TIERS)) + "|", flush=True)
     for name in asked.sets:
         with tempfile.TemporaryDirectory() as folder:
-            for row in visit(name, Path(folder), asked):
+            for row in visit(name, (asked.folder or Path(folder)) / name, asked):
                 print(row, flush=True)
 
 
 def visit(name: str, folder: Path, asked: argparse.Namespace) -> Iterator[str]:
     """Rows of the table: one set, a row for each way of looking."""
     if name == "town":
-        draw_city(folder / "town", photos=asked.photos, queries=1, seed=asked.seed)
+        if not (folder / "town").exists():
+            draw_city(folder / "town", photos=asked.photos, queries=1, seed=asked.seed)
         database = read_photos(folder / "town" / "database", city="all")
         walks = town_walks(folder / "walks", asked.seed, database.positions)
     else:
         database, walks = photographs(Path(asked.data), name)
     run = Run(folder / "run")
-    run.train(database, recipe="dapr-m")
+    recipe = find_recipe("dapr-m").changed([f"verify={max(asked.looks)}"])
+    run.train(database, recipe=recipe)
     run.index(database)
     places = run.search().index.places
     tiers = np.concatenate([_tiers(places, walk.photos) for walk in walks])
