@@ -196,7 +196,8 @@ class Asking:
 
     def _right(self, alike: Values, hit: NDArray[np.bool_]) -> Values:
         alike, hit = np.hstack([self.best, alike]), np.hstack([self.hit, hit])
-        return hit[np.arange(len(hit)), alike.argmax(axis=1)].astype(np.float64)
+        right: Values = hit[np.arange(len(hit)), alike.argmax(axis=1)].astype(np.float64)
+        return right
 
 
 class Guide:

@@ -27,7 +27,7 @@ from PIL import ExifTags, Image
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.choose import globe
 
-_ROUND = re.compile(r"\d+ of |it/s|%\||^\s*$|photos a second:")
+_ROUND = re.compile(r"\d+ of |it/s|%\||^\s*$|photos a second:|: \d+ s$")
 
 
 class Typist:
