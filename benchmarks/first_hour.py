@@ -27,7 +27,7 @@ from PIL import ExifTags, Image
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.choose import globe
 
-_ROUND = re.compile(r"\d+ of |it/s|%\||^\s*$|photos a second:|: \d+ s$")
+_ROUND = re.compile(r": [\d,]+ of [\d,]+|it/s|%\||^\s*$|photos a second:|: \d+ s$")
 
 
 class Typist:
@@ -212,7 +212,7 @@ def read_back(typist: Typist, asked: Path) -> None:
     if shutil.which("exiftool"):
         tags = "-GPSLatitude -GPSLongitude -GPSHPositioningError -GPSMapDatum"
         typist.type(f"-n {tags} located/{written[0].name}", tool="exiftool")
-        typist.type("-validate -warning -a located", tool="exiftool")
+        typist.type(f"-validate -warning -a located/{written[0].name}", tool="exiftool")
 
 
 PARTS: dict[str, Callable[[Typist, Photos, Photos], None]] = {

@@ -85,13 +85,13 @@ def many(answers: str, address: str, photos: str, out: Path = PICTURES / "folder
         how = {"color_scheme": light, "is_mobile": window == "phone"}
         with opened(Path(answers).resolve().as_uri(), size, **how) as page:
             page.wait_for_selector(".leaflet-container")
-            _save(page, out / f"answers-{window}-{light}.png", size)
+            _save(page, out / f"answers-{window}-{light}.jpg", size)
         with opened(f"{address}/#many", size, **how) as page:
             page.wait_for_selector("body[data-ready]")
             page.set_input_files("#files", sorted(map(str, Path(photos).iterdir())))
             page.wait_for_selector("#many-list li")
             page.wait_for_selector("#many-stop", state="hidden", timeout=600_000)
-            _save(page, out / f"service-{window}-{light}.png", size)
+            _save(page, out / f"service-{window}-{light}.jpg", size)
     return out
 
 
@@ -99,8 +99,7 @@ def _save(page: Any, out: Path, size: tuple[int, int]) -> None:
     page.wait_for_timeout(1000)
     whole = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
     shown = whole.crop((0, 0, whole.width, min(whole.height, int(LONG * size[1]))))
-    kept = shown.quantize(8 * COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    kept.save(out, optimize=True)
+    shown.save(out, quality=75, optimize=True, progressive=True)
 
 
 def _shrink(picture: bytes) -> Image.Image:

@@ -101,7 +101,7 @@ def _map(answers: Sequence[Located], places: Places) -> Markup:
     cells = Cells(
         places.outlines[photographed],
         np.zeros(len(photographed), np.uint8),
-        (("photographed places", "--line"),),
+        (("photographed places", "--faint"),),
         {"photos": places.counts[photographed]},
     )
     points = Points(
