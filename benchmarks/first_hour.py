@@ -5,7 +5,9 @@
 EVENPLACE is the command of an environment that has nothing but the wheel; FOLDER is where it
 works.  The photos are a drawn town's, laid out as people have them: a phone's EXIF, a table with
 foreign names, SF-XL names, Google Takeout, somebody's descriptors; `map` goes from an empty
-folder to a GeoJSON, a page and positions in photos that had none.
+folder to every kind of file, a page, and positions in photos that had been stripped of theirs,
+read by Pillow and by exiftool where that is installed, and taken back.  Results:
+benchmarks/results/first-hour.md and, of `map` alone, folder.md.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -24,7 +27,7 @@ from PIL import ExifTags, Image
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.choose import globe
 
-_ROUND = re.compile(r"\d+ of |it/s|%\||^\s*$|photos a second:")
+_ROUND = re.compile(r": [\d,]+ of [\d,]+|it/s|%\||^\s*$|photos a second:|: \d+ s$")
 
 
 class Typist:
@@ -36,18 +39,17 @@ class Typist:
     def short(self, path: str) -> Path:
         return Path(path).relative_to(self.folder)
 
-    def type(self, words: str, code: int = 0) -> None:
+    def type(self, words: str, code: int = 0, tool: str = "evenplace") -> None:
         began = time.perf_counter()
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        done = subprocess.run([self.command, *words.split()], cwd=self.folder, text=True,
+        command = self.command if tool == "evenplace" else tool
+        done = subprocess.run([command, *words.split()], cwd=self.folder, text=True,
                               capture_output=True, env=alone)  # fmt: skip
         spent = time.perf_counter() - began
         lines = [line.rstrip() for line in (done.stderr + done.stdout).splitlines()]
         said = [line for line in lines if not _ROUND.search(line)]
         more = [f"… {len(said) - 14} lines more"] if len(said) > 14 else []
-        print(
-            f"$ evenplace {words}    # {spent:.1f} s", *said[:14], *more, "", sep="\n", flush=True
-        )
+        print(f"$ {tool} {words}    # {spent:.1f} s", *said[:14], *more, "", sep="\n", flush=True)
         assert done.returncode == code, f"{done.returncode} from {words}"
 
 
@@ -75,12 +77,16 @@ def exif(typist: Typist, database: Photos, queries: Photos) -> None:
     (phone / "IMG_9999.jpg").write_bytes(b"")
     typist.type("photos check phone")
     typist.type("audit phone --out audit.html")
-    typist.type("train phone --run runs/phone")
-    typist.type("index runs/phone --database phone")
+    learn_phone(typist)
     lay_exif(typist.folder / "asked", queries)
     typist.type("locate runs/phone asked/IMG_0000.jpg")
     typist.type("locate runs/phone asked/IMG_0000.jpg --min-precision 0.95")
     typist.type("evaluate runs/phone --queries asked")
+
+
+def learn_phone(typist: Typist) -> None:
+    typist.type("train phone --run runs/phone")
+    typist.type("index runs/phone --database phone")
 
 
 def lay_exif(folder: Path, photos: Photos) -> None:
@@ -163,24 +169,50 @@ def descriptors(typist: Typist, database: Photos, queries: Photos) -> None:
 
 
 def to_map(typist: Typist, database: Photos, queries: Photos) -> None:
-    """From an empty folder to positions on a map, and back into the photos."""
-    trip = typist.folder / "trip"
+    """From an empty folder to positions on a map, into the photos, and out of them again."""
+    if not (typist.folder / "runs" / "phone" / "index").exists():
+        lay_exif(typist.folder / "phone", database)
+        learn_phone(typist)
+    asked, trip = typist.folder / "asked", typist.folder / "trip"
+    lay_exif(asked, queries)
     trip.mkdir(exist_ok=True)
     typist.type("locate runs/phone trip --out trip.geojson", code=2)
-    for row, path in enumerate(queries.paths):
+    for path in sorted(asked.iterdir()):
         with Image.open(path) as picture:
-            picture.save(trip / f"DSC{row:03d}.jpg", quality=90)  # no EXIF at all
-    typist.type("locate runs/phone trip --out trip.geojson --out trip.html")
+            picture.save(trip / path.name, quality=90)  # no EXIF at all
+    before = {path: path.read_bytes() for path in trip.iterdir()}
+    kinds = ("geojson", "csv", "parquet", "gpx", "kml", "html")
+    typist.type("locate runs/phone trip " + " ".join(f"--out trip.{kind}" for kind in kinds))
     typist.type("locate runs/phone trip --out trip.geojson", code=2)
-    typist.type("locate runs/phone trip --min-precision 0.9 --write-exif")
-    written = sorted((typist.folder / "located").glob("*.jpg"))
-    if written:
-        with Image.open(written[0]) as picture:
-            gps = picture.getexif().get_ifd(ExifTags.IFD.GPSInfo)
-        print(f"# Pillow reads of {written[0].name}: {dict(gps)}\n")
-        typist.type("locate runs/phone --undo located/written.jsonl")
     found = json.loads((typist.folder / "trip.geojson").read_text())["features"]
     print(f"# trip.geojson holds {len(found)} features; the first: {json.dumps(found[0])[:300]}\n")
+    typist.type("locate runs/phone trip --min-precision 0.9 --write-exif")
+    read_back(typist, asked)
+    typist.type("locate runs/phone --undo located/written.jsonl")
+    left = sorted(path.name for path in (typist.folder / "located").glob("*.jpg"))
+    same = all(path.read_bytes() == data for path, data in before.items())
+    print(f"# left in located: {left}; trip is as it was: {same}\n")
+
+
+def read_back(typist: Typist, asked: Path) -> None:
+    """What Pillow and exiftool find in the copies, and how far that is from the truth."""
+    written = sorted((typist.folder / "located").glob("*.jpg"))
+    if not written:
+        return
+    with Image.open(written[0]) as picture:
+        gps = picture.getexif().get_ifd(ExifTags.IFD.GPSInfo)
+    print(f"# Pillow reads of {written[0].name}: {dict(gps)}\n")
+    told, true = (
+        {Path(path).name: spot for path, spot in zip(some.paths, some.positions, strict=True)}
+        for some in map(read_photos, (written[0].parent, asked))
+    )
+    away = np.array([np.linalg.norm(spot - true[name]) for name, spot in told.items()])
+    print(f"# {len(away)} positions written, {(away <= 25).sum()} of them within 25 m of where "
+          f"the photo had been before it was stripped\n")  # fmt: skip
+    if shutil.which("exiftool"):
+        tags = "-GPSLatitude -GPSLongitude -GPSHPositioningError -GPSMapDatum"
+        typist.type(f"-n {tags} located/{written[0].name}", tool="exiftool")
+        typist.type(f"-validate -warning -a located/{written[0].name}", tool="exiftool")
 
 
 PARTS: dict[str, Callable[[Typist, Photos, Photos], None]] = {

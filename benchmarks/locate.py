@@ -1,10 +1,13 @@
 """What a folder of 1,000 photos costs to locate, against describing its photos alone.
 
-    python benchmarks/locate.py RUN FOLDER [--photos 1000] [--rounds 2]
+    evenplace city town --photos 1000 --queries 10
+    evenplace train town/database --run runs/town --set verify=0
+    evenplace index runs/town --database town/database
+    python benchmarks/locate.py runs/town town/database [--photos 1000] [--rounds 2]
 
 Locating is what `evenplace locate RUN FOLDER --out answers.csv` does, without starting up: find,
-read the EXIF, describe, search, keep a journal, write the table.  Rounds alternate; the least
-time of each counts.
+read the EXIF, describe, search, keep a journal, write the table.  Both describe with the same
+engine.  Rounds alternate; the least time of each counts.
 """
 
 import argparse
@@ -26,9 +29,9 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=2)
     asked = parser.parse_args()
-    run = Run.open(asked.run, expected=asked.photos)
+    run = Run.open(asked.run)
     paths = list(find_asked([asked.folder]).paths)[: asked.photos]
-    engine = run.search(verify=0)
+    engine = run.search(verify=0, expected=len(paths))
     assert engine.describer is not None
     engine.describer.describe(paths[:32])
     alone, located = [], []
@@ -38,6 +41,7 @@ def main() -> None:
         alone.append(time.perf_counter() - began)
         located.append(locate(run, paths))
     ratio = min(located) / min(alone)
+    print(engine.describer.chosen)
     print(f"{len(paths)} photos: describing {len(paths) / min(alone):.1f} a second, locating "
           f"{len(paths) / min(located):.1f} a second, {ratio:.3f} times the time")  # fmt: skip
 

@@ -3,9 +3,15 @@
 python docs/make_screenshots.py           the demo's report, for the README; after make demo
 python docs/make_screenshots.py paper     a thumbnail of each table and figure of the paper's page;
                                           after evenplace study paper --data town
+python docs/make_screenshots.py folder PAGE ADDRESS PHOTOS
+                                          a page of answers and the service's tab for many photos,
+                                          on a desk and a phone, by day and by night; after
+                                          evenplace locate RUN PHOTOS --out PAGE, with
+                                          evenplace serve RUN at ADDRESS
 """
 
 import io
+import itertools
 import re
 import shutil
 import sys
@@ -24,23 +30,25 @@ PICTURES = ROOT / "docs" / "pictures"
 SHOWN = ("Head, middle, tail", "Where")  # sections, one below the other
 SIDES = (280, 190)  # pixels of a thumbnail
 COLOURS = 32
+WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
+LONG = 2.0  # windows: what is below that is cut off
 
 
 @contextmanager
-def opened(page: Path) -> Iterator[Any]:
-    """A page in a window 1,000 pixels wide."""
+def opened(address: str, size: tuple[int, int] = (1000, 900), **how: Any) -> Iterator[Any]:
+    """A page in a window."""
     with sync_playwright() as playwright:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        window = browser.new_page(viewport={"width": 1000, "height": 900})
-        window.goto(page.resolve().as_uri())
+        window = browser.new_page(viewport={"width": size[0], "height": size[1]}, **how)
+        window.goto(address)
         yield window
         browser.close()
 
 
 def photograph(report: Path = REPORT, out: Path = PICTURES / "report.png") -> Path:
     """The head of the page and the sections that the README speaks of."""
-    with opened(report) as page:
+    with opened(report.resolve().as_uri()) as page:
         page.wait_for_selector(".leaflet-container")
         page.evaluate(
             """shown => document.querySelectorAll("main section").forEach((section, number) => {
@@ -57,7 +65,7 @@ def photograph(report: Path = REPORT, out: Path = PICTURES / "report.png") -> Pa
 def thumbnails(paper: Path = PAPER, out: Path = PICTURES / "paper") -> Path:
     """The first figure of every section, or else its table, named by the paper's number."""
     out.mkdir(parents=True, exist_ok=True)
-    with opened(paper) as page:
+    with opened(paper.resolve().as_uri()) as page:
         for section in page.query_selector_all("main section"):
             number, item, _ = section.query_selector("h2").text_content().partition(":")
             if not item:  # what it took
@@ -68,6 +76,30 @@ def thumbnails(paper: Path = PAPER, out: Path = PICTURES / "paper") -> Path:
             name = re.sub(r"[^a-z0-9]+", "-", number.lower())
             _shrink(shown.screenshot()).save(out / f"{name}.png", optimize=True)
     return out
+
+
+def many(answers: str, address: str, photos: str, out: Path = PICTURES / "folder") -> Path:
+    """Both pages of a folder of photos in every window and light, named page-window-light."""
+    out.mkdir(parents=True, exist_ok=True)
+    for (window, size), light in itertools.product(WINDOWS.items(), ("light", "dark")):
+        how = {"color_scheme": light, "is_mobile": window == "phone"}
+        with opened(Path(answers).resolve().as_uri(), size, **how) as page:
+            page.wait_for_selector(".leaflet-container")
+            _save(page, out / f"answers-{window}-{light}.jpg", size)
+        with opened(f"{address}/#many", size, **how) as page:
+            page.wait_for_selector("body[data-ready]")
+            page.set_input_files("#files", sorted(map(str, Path(photos).iterdir())))
+            page.wait_for_selector("#many-list li")
+            page.wait_for_selector("#many-stop", state="hidden", timeout=600_000)
+            _save(page, out / f"service-{window}-{light}.jpg", size)
+    return out
+
+
+def _save(page: Any, out: Path, size: tuple[int, int]) -> None:
+    page.wait_for_timeout(1000)
+    whole = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
+    shown = whole.crop((0, 0, whole.width, min(whole.height, int(LONG * size[1]))))
+    shown.save(out, quality=75, optimize=True, progressive=True)
 
 
 def _shrink(picture: bytes) -> Image.Image:
@@ -82,5 +114,8 @@ def _shrink(picture: bytes) -> Image.Image:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    make = thumbnails if words[:1] == ["paper"] else photograph
-    print(make(*(Path(word) for word in words if word != "paper")))
+    if words[:1] == ["folder"]:
+        print(many(*words[1:]))
+    else:
+        make = thumbnails if words[:1] == ["paper"] else photograph
+        print(make(*(Path(word) for word in words if word != "paper")))

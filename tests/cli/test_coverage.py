@@ -65,3 +65,13 @@ def test_a_run_and_photos_get_a_list_and_a_map(here: Path, town: Path) -> None:
     assert "has" in typed(f"coverage {town / 'database'} --most 5")
     assert "use .geojson, .html" in typed("coverage run --out wanted.csv", code=2)
     assert "wants no photos" in typed("coverage run --most 0", code=2)
+
+
+def test_a_list_that_exists_stays_unless_told_otherwise(here: Path) -> None:
+    Path("mine.geojson").write_text("mine")
+    said = typed("coverage run --most 5 --out mine.geojson", code=2)
+    assert "mine.geojson exists; choose another name, or write it anew with --replace" in said
+    assert "asked about" not in said, "refused before anything is asked"
+    assert Path("mine.geojson").read_text() == "mine"
+    typed("coverage run --most 5 --out mine.geojson --replace")
+    assert json.loads(Path("mine.geojson").read_text())["features"]

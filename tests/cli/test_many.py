@@ -2,8 +2,10 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,11 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import ExifTags, Image
 
+import evenplace.serve as service
 from evenplace.photos.geodesy import to_degrees
+from evenplace.report.answers import MOODS, mood
+from evenplace.run.located import Located
 from evenplace.run.run import Run
 from tests.documents.typist import in_this_process
 from tests.drawn import EAST, NORTH, ZONE, draw_split
 from tests.serve.conftest import make_run
+
+KML = "{http://www.opengis.net/kml/2.2}"
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +95,66 @@ def test_every_kind_of_file_tells_an_independent_reader_the_same(here: Path) -> 
     assert [tuple(one["geometry"]["coordinates"]) for one in features] == wanted
     points = ET.parse("a.gpx").findall("{http://www.topografix.com/GPX/1/1}wpt")
     assert [(float(one.attrib["lon"]), float(one.attrib["lat"])) for one in points] == wanted
-    spots = ET.parse("a.kml").findall(".//{http://www.opengis.net/kml/2.2}coordinates")
+    spots = ET.parse("a.kml").findall(f".//{KML}coordinates")
     assert [tuple(map(float, (one.text or "").split(",")[:2])) for one in spots] == wanted
     page = Path("a.html").read_text()
     assert page.count("<li id=") == 12
     assert "http://" not in page.split("</style>", 1)[1].split("<script>")[0]
+
+
+def test_odd_names_times_and_silence_survive_every_kind_of_file(here: Path) -> None:
+    odd = 'Grüße, "Ümit" & <co>; 100%.jpg'
+    for number, photo in enumerate(sorted(Path("trip").iterdir())):
+        exif = Image.Exif()
+        exif[ExifTags.Base.DateTime] = f"2024:05:01 10:00:{number:02d}"
+        with Image.open(photo) as image:
+            image.save(photo, exif=exif, quality=95)
+    Path("trip/img_00.jpg").rename(f"trip/{odd}")
+    Path("trip/broken.jpg").write_bytes(b"\xff\xd8 no picture")
+    kinds = ("csv", "parquet", "geojson", "gpx", "kml", "html")
+    typed("locate run trip --min-precision 0.4 " + " ".join(f"--out a.{kind}" for kind in kinds))
+    rows = rows_of("a.csv")
+    assert {row["status"] for row in rows} == {"answered", "no answer", "unreadable"}
+    assert f"trip/{odd}" in [row["photo"] for row in rows]
+    table = pq.read_table("a.parquet").to_pylist()
+    features = json.loads(Path("a.geojson").read_text())["features"]
+    marks = ET.parse("a.kml").findall(".//{*}Placemark")
+    for row, theirs, feature, mark in zip(rows, table, features, marks, strict=True):
+        values = {one.attrib["name"]: one[0].text or "" for one in mark.iter(KML + "Data")}
+        for name in set(row) & set(theirs):
+            assert as_text(theirs[name]) == row[name], name
+            assert values.get(name, "") == row[name], name
+            if name not in ("latitude", "longitude"):
+                assert as_text(feature["properties"][name]) == row[name], name
+        assert mark.findtext("{*}name") == Path(row["photo"]).name
+        assert (mark.find("{*}Point") is None) == (row["status"] != "answered")
+    answers = [row for row in rows if row["status"] == "answered"]
+    gpx = ET.parse("a.gpx")
+    assert [one.text for one in gpx.findall("{*}wpt/{*}name")] == [
+        Path(row["photo"]).name for row in answers
+    ]
+    times = [one.text for one in gpx.findall(".//{*}trkpt/{*}time")]
+    assert times == sorted(f"{row['time']}Z" for row in answers)
+    said = re.findall(r"<b>(.*?)</b>", Path("a.html").read_text())
+    assert {unescape(one) for one in said} >= {Path(row["photo"]).name for row in answers}
+
+
+@pytest.mark.parametrize(
+    ("confidence", "calibrated", "called"),
+    [(0.9, True, "sure"), (0.89, True, "likely"), (0.99, False, "likely"), (0.49, True, "a guess")],
+)
+def test_an_answer_is_called_what_the_service_calls_it(
+    confidence: float, calibrated: bool, called: str
+) -> None:
+    line = Located("a.jpg", "answered", confidence=confidence, calibrated=calibrated)
+    assert MOODS[mood(line)][0] == called
+    script = (Path(service.__file__).parent / "assets" / "answer.js").read_text()
+    assert 'answer.calibrated && answer.confidence >= 0.9 ? "sure"' in script
+    assert 'answer.confidence >= 0.5 ? "likely" : "guess"' in script
+
+
+def as_text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def test_what_was_not_answered_has_a_reason_and_no_position(here: Path) -> None:
@@ -266,3 +328,38 @@ def test_a_walk_hears_its_neighbours(here: Path) -> None:
     assert "match_5" in rows[0]
     assert "match_6" not in rows[0]
     assert "no time in their EXIF" in typed("locate run trip --sequence --order time", code=2)
+
+
+def test_a_clock_that_jumps_is_told_and_nothing_is_lost(here: Path) -> None:
+    for number, photo in enumerate(sorted(Path("trip").iterdir())):
+        exif = Image.Exif()
+        minute = number if number < 6 else number - 6  # somebody set it back on the way
+        exif[ExifTags.Base.DateTime] = f"2024:05:01 10:{minute:02d}:{number:02d}"
+        with Image.open(photo) as image:
+            image.save(photo, exif=exif, quality=95)
+    said = " ".join(typed("locate run trip --sequence --out a.csv").split())
+    assert "the clock jumps back 1 times in the order of names, first from trip/img_05.jpg" in said
+    assert "use --order name if the names are right" in said
+    assert len(rows_of("a.csv")) == 12
+    named = typed("locate run trip --sequence --order name --out b.csv")
+    assert "jumps" not in named
+    assert len(rows_of("b.csv")) == 12
+
+
+def test_a_track_with_a_gap_says_which_photos_it_cannot_place(here: Path) -> None:
+    points = "".join(
+        f'<trkpt lat="{48 + second / 1e5}" lon="11"><time>2024-05-01T10:{second // 60:02d}:'
+        f"{second % 60:02d}Z</time></trkpt>"
+        for second in (0, 10, 1800)
+    )
+    Path("trip/track.gpx").write_text(
+        f'<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{points}</trkseg></trk></gpx>'
+    )
+    for name, minute in (("img_00", "00:05"), ("img_01", "15:00")):
+        exif = Image.Exif()
+        exif[ExifTags.Base.DateTime] = f"2024:05:01 10:{minute}"
+        with Image.open(f"trip/{name}.jpg") as image:
+            image.save(f"trip/{name}.jpg", exif=exif)
+    said = " ".join(typed("photos check trip").split())
+    assert "layout track: 1 photos" in said
+    assert "it was taken in a gap of the track of #### s 1 trip/img_01.jpg" in said

@@ -65,6 +65,26 @@ def test_undo_takes_copies_back_unless_they_were_changed(here: Path) -> None:
     assert list(Path("located").glob("*.jpg")) == copies[:1]
 
 
+def test_a_copy_of_before_is_replaced_only_when_told_and_undone_to_what_it_was(here: Path) -> None:
+    typed(f"{ASK} --write-exif")
+    before = bytes_of("located")
+    copies = sorted(Path("located").glob("*.jpg"))
+    again = "locate run trip --min-precision 0.4 --write-exif"
+    assert f"{len(copies)} have a copy there already" in typed(again)
+    assert bytes_of("located") == before
+    placed = place_exif(exif_of(copies[0].read_bytes()), 1.0, 2.0, 3.0)
+    copies[0].write_bytes(with_exif(copies[0].read_bytes(), placed))
+    shutil.copy(copies[2], copies[1])  # somebody's other picture
+    before = bytes_of("located")
+    said = typed(f"{again} --replace")
+    assert "1 have another picture of their name there already" in said
+    assert copies[1].read_bytes() == before[copies[1].name]
+    assert read_shot(str(copies[0])).latitude != 1.0
+    typed("locate run --undo located/written-2.jsonl")
+    after = bytes_of("located")
+    assert {name: after[name] for name in before} == before
+
+
 def test_in_place_is_undone_byte_for_byte(here: Path) -> None:
     exif = Image.Exif()
     exif[271] = "A camera"

@@ -9,9 +9,8 @@ import typer
 from evenplace.cli.console import bars, print_table, say
 
 if TYPE_CHECKING:
-    from evenplace.photos import Photos
-    from evenplace.places import Places
     from evenplace.places.wanted import HeldOut, Wanted
+    from evenplace.retrieval import Search
 
 
 def coverage(
@@ -20,6 +19,7 @@ def coverage(
     out: Annotated[
         list[Path] | None, typer.Option(help="also a file, as often as needed: .geojson .html")
     ] = None,
+    replace: Annotated[bool, typer.Option(help="write over files that exist")] = False,
 ) -> None:
     """Say where new photos would help most: a ranked list, and a map of it.
 
@@ -29,13 +29,17 @@ def coverage(
     from evenplace.photos import read_photos
     from evenplace.places import Grid
     from evenplace.places.wanted import find_wanted
-    from evenplace.report.wanted import write_wanted
+    from evenplace.report.wanted import check_list, write_wanted
+    from evenplace.run.journal import check_free
+    from evenplace.run.run import Run
 
-    if (what / "recipe.toml").exists():
-        photos, places, held = _asked(what)
-    else:
-        photos, held = read_photos(what), None
-        places = Grid().partition(photos)
+    engine = Run.open(what).search() if (what / "recipe.toml").exists() else None
+    photos = read_photos(what) if engine is None else engine.index.photos
+    for file in out or []:  # refused before minutes of asking
+        check_list(file, photos.zones)
+        check_free(file, replace)
+    places = Grid().partition(photos) if engine is None else engine.index.places
+    held = None if engine is None else _asked(engine)
     wanted = find_wanted(photos, places, most, held)
     _print(wanted)
     for file in out or []:
@@ -43,12 +47,10 @@ def coverage(
         say(f"written: {file}")
 
 
-def _asked(run: Path) -> "tuple[Photos, Places, HeldOut | None]":
-    """A run's photos and places, and what it says of some of them when each is left out."""
+def _asked(engine: "Search") -> "HeldOut | None":
+    """What a run says of some of its own photos when each is left out."""
     from evenplace.run.held_out import hold_out
-    from evenplace.run.run import Run
 
-    engine = Run.open(run).search()
     with bars() as announce:
         held = hold_out(engine, progress=announce("asking about its own photos"))
     if held is not None:
@@ -56,7 +58,7 @@ def _asked(run: Path) -> "tuple[Photos, Places, HeldOut | None]":
             f"{len(held.right)} of its own photos asked about, each left out: "
             f"{100 * held.right.mean():.0f} % found within 25 m"
         )
-    return engine.index.photos, engine.index.places, held
+    return held
 
 
 def _print(wanted: "Sequence[Wanted]") -> None:

@@ -25,7 +25,7 @@ from evenplace.run.located import ABSTAINED, UNREADABLE, Located
 KINDS = (*WRITERS, ".html")
 GLOBE = (".geojson", ".gpx", ".kml")  # kinds that know degrees only
 MOODS = (("sure", "--good"), ("likely", "--middle"), ("a guess", "--bad"))
-_SURE, _LIKELY = 0.8, 0.5
+_SURE, _LIKELY = 0.9, 0.5  # as `serve/assets/answer.js` has them
 COPIED = 1000  # pictures that are copied into the page; the others stay links
 
 
@@ -51,9 +51,11 @@ def write_answers(lines: Sequence[Located], out: Path, places: Places) -> None:
             draft.write_bytes(WRITERS[kind](lines))
 
 
-def mood(confidence: float) -> int:
-    """A row of MOODS."""
-    return 0 if confidence >= _SURE else 1 if confidence >= _LIKELY else 2
+def mood(line: Located) -> int:
+    """A row of MOODS; only a probability makes sure."""
+    if line.calibrated and line.confidence >= _SURE:
+        return 0
+    return 1 if line.confidence >= _LIKELY else 2
 
 
 def answer_page(lines: Sequence[Located], places: Places, folder: Path) -> str:
@@ -99,12 +101,12 @@ def _map(answers: Sequence[Located], places: Places) -> Markup:
     cells = Cells(
         places.outlines[photographed],
         np.zeros(len(photographed), np.uint8),
-        (("photographed places", "--line"),),
+        (("photographed places", "--faint"),),
         {"photos": places.counts[photographed]},
     )
     points = Points(
         spots,
-        np.array([mood(line.confidence) for line in answers], np.uint8),
+        np.array([mood(line) for line in answers], np.uint8),
         MOODS,
         [f"#photo-{number}" for number in range(len(answers))],
         radius=6,
@@ -114,7 +116,7 @@ def _map(answers: Sequence[Located], places: Places) -> Markup:
 
 
 def _caption(answers: Sequence[Located]) -> Markup:
-    many = Counter(mood(line.confidence) for line in answers)
+    many = Counter(mood(line) for line in answers)
     marks = Markup(" ").join(
         part("colour_mark", f"{name} {many[number]:,}", colour)
         for number, (name, colour) in enumerate(MOODS)

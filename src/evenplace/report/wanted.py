@@ -20,10 +20,17 @@ KEYS = (("photograph here", "--accent"), ("a gap, by guess", "--ink"))
 KINDS = (".geojson", ".html")
 
 
-def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
-    """Write the list as the ending says."""
+def check_list(out: Path, zones: Sequence[int]) -> None:
+    """Refuse a file of a kind nobody knows, or one that needs degrees where there are none."""
     if out.suffix.lower() not in KINDS:
         raise SettingError(f"--out {out} ends in no kind of list; use {', '.join(KINDS)}")
+    if 0 in zones and out.suffix.lower() == ".geojson":
+        raise SettingError(f"--out {out} needs degrees, and these photos have local metres; use "
+                           ".html")  # fmt: skip
+
+
+def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
+    """Write the list as the ending says."""
     with whole_file(out, RunError) as draft:
         text = _geojson(wanted) if out.suffix.lower() == ".geojson" else _page(wanted, places)
         draft.write_text(text, encoding="utf-8")
@@ -52,10 +59,6 @@ def _geojson(wanted: Sequence[Wanted]) -> str:
     features = []
     for rank, one in enumerate(wanted, start=1):
         latitude, longitude = _degrees(one)
-        if np.isnan(latitude):
-            raise SettingError(
-                "GeoJSON needs degrees, and these photos have local metres; use .html"
-            )
         told = {"rank": rank, "photos": one.photos, "have": one.have, "gain": one.gain,
                 "sides": list(one.sides), "between": one.between}  # fmt: skip
         point = {"type": "Point", "coordinates": [round(longitude, 7), round(latitude, 7)]}

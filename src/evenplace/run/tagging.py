@@ -107,8 +107,8 @@ def _write_one(line: Located, how: Tagging, root: Path, tagged: Tagged) -> None:
         raise PhotoError("have a position of their own, which --replace would write over")
     where = (line.spot.latitude, line.spot.longitude, line.spot.major)
     photo = Path(line.photo)
+    data = photo.read_bytes()
     if how.exif:
-        data = photo.read_bytes()
         old: bytes | None = exif_of(data)
         new = with_exif(data, place_exif(old, *where))
         target = photo if how.copies is None else how.copies / photo.absolute().relative_to(root)
@@ -119,6 +119,8 @@ def _write_one(line: Located, how: Tagging, root: Path, tagged: Tagged) -> None:
     fresh = not target.exists()
     if not fresh and not how.replace and target != photo:
         raise PhotoError(f"have a {'copy' if how.exif else 'sidecar'} there already")
+    if not fresh and how.exif and target != photo:
+        old = _exif_there(target, data)
     kept = None if old is None else base64.b64encode(old).decode()
     one = Written(line.photo, str(target.absolute()), *where, fresh, kept, _digest(new))
     _note(tagged, one)
@@ -127,6 +129,14 @@ def _write_one(line: Located, how: Tagging, root: Path, tagged: Tagged) -> None:
         draft.write_bytes(new)
     target.chmod(rights)
     tagged.written.append(one)
+
+
+def _exif_there(copy: Path, photo: bytes) -> bytes | None:
+    """What --undo has to put back into a copy of before; another picture is not written over."""
+    there = copy.read_bytes()
+    if with_exif(there, None) != with_exif(photo, None):
+        raise PhotoError("have another picture of their name there already")
+    return exif_of(there)
 
 
 def _note(tagged: Tagged, one: Written) -> None:
