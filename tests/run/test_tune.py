@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
 from evenplace.retrieval.build import index_descriptors
@@ -172,7 +172,10 @@ def test_labelled_queries_calibrate_what_the_photos_could_not(
     with pytest.raises(SettingError, match=r"cannot be promised.*tune RUN --queries"):
         Run(own).locate(town.paths[0], min_precision=0.6)
     assert Run(own).locate(town.paths[0]).doubt.startswith("all photos")
-    Run(own).tune(queries=town[np.arange(100)])
+    with pytest.raises(PhotoError, match=r"100 of the 100 queries are photos of the database"):
+        Run(own).tune(queries=town[np.arange(100)])
+    draw_photos(tmp_path / "later", np.random.default_rng(1).uniform(0, 100, (100, 2)))
+    Run(own).tune(queries=read_photos(tmp_path / "later"))
     answer = Run(own).locate(town.paths[0], min_precision=0.6)
     assert (answer.calibrated, answer.doubt) == (True, "")
     assert (own / "fused.json").read_bytes() == before
