@@ -163,6 +163,18 @@ def test_labelled_queries_calibrate_answers_that_were_looked_at_twice(
     assert (answer.calibrated, answer.doubt, answer.looked >= 5) == (True, "", True)
 
 
+def test_train_says_why_it_promises_nothing(
+    run: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evenplace", "train", str(photos), "--run", str(run), *SMALL]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit):
+        main()
+    doubt = LearnedLook.read(run / "look.json").rehearsal.doubt
+    said = f"note: uncalibrated: {doubt}, so no other day could be rehearsed and no precision is"
+    assert said in capsys.readouterr().err
+
+
 def test_evaluate_looks_as_locate_does(
     run: Path, standins: Standins, tmp_path: Path, evenplace: Type
 ) -> None:
