@@ -81,6 +81,6 @@ def _look_again(
     """The run's second look, rehearsed by the queries."""
     spec = run.recipe.search
     rule, known = fused or build_reranker(spec.rerank), indexed_points(fold.index, spec.features)
-    drawn = draw(fold, LOOK, dice)
+    drawn = [draw(fold, LOOK, dice)]
     with TemporaryDirectory() as folder:
-        return rehearse_look(look, fold, spec, rule, drawn, Path(folder), known, announce)
+        return rehearse_look(look, [fold], spec, rule, drawn, Path(folder), known, announce)

@@ -39,7 +39,7 @@ from evenplace.retrieval.second_look import LookWeights, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
 from evenplace.run.learned_look import LearnedLook
-from evenplace.run.points import keep_points
+from evenplace.run.points import cached_points, keep_points
 from evenplace.run.rehearsal import off_the_map
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
@@ -73,11 +73,12 @@ def learn_look(
     folder: Path,
     known: KnownRows,
     announce: Announce | None = None,
+    harder: list[Fold] | None = None,
 ) -> LearnedLook:
     """Learn the second look, and rehearse it.
 
     chosen: the queries of each fold that ask.  known: points of photos; folder: where those of
-    others are kept.
+    others are kept.  harder: the same queries, seeing less; every second rehearses there instead.
     """
     looked = _look(folds, spec, rule, chosen, folder, known, announce)
     weights = fit_look([_looked(*one) for one in looked if one[0].kind == "taken"])
@@ -85,21 +86,26 @@ def learn_look(
     heard = np.array([_hear(witnesses, *one, facing=False) for one in answers])
     right = np.array([_off(*one)[0] <= RIGHT.radius for one in answers], bool)
     learned = fit_confidence(heard, right)
-    return LearnedLook(weights, learned, _rehearsal(answers, spec, rule, weights, learned))
+    look = LearnedLook(weights, learned, _rehearsal(answers, spec, rule, weights, learned))
+    if harder is None:
+        return look
+    fewer = [some[::2] for some in chosen]
+    known = known | cached_points(folder, spec.features)  # those just found
+    return rehearse_look(look, harder, spec, rule, fewer, folder, known, announce)
 
 
 def rehearse_look(
     look: LearnedLook,
-    fold: Fold,
+    folds: list[Fold],
     spec: SearchSpec,
     rule: Reranker,
-    chosen: Ints,
+    chosen: list[Ints],
     folder: Path,
     known: KnownRows,
     announce: Announce | None = None,
 ) -> LearnedLook:
     """The same look with what it answers to these queries; arguments as in `learn_look`."""
-    answers = _rank(_look([fold], spec, rule, [chosen], folder, known, announce), look.weights)
+    answers = _rank(_look(folds, spec, rule, chosen, folder, known, announce), look.weights)
     return replace(look, rehearsal=_rehearsal(answers, spec, rule, look.weights, look.confidence))
 
 

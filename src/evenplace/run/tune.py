@@ -33,7 +33,13 @@ from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.prototype_choice import BEST, Choice, choose_prototypes, with_prototypes
-from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
+from evenplace.run.rehearsal import (
+    in_other_light,
+    no_other_day,
+    off_the_map,
+    on_other_days,
+    on_other_passes,
+)
 from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
@@ -125,7 +131,7 @@ def _answer(folds: list[Fold], spec: SearchSpec, seed: int, doubt: str) -> NDArr
     rule = _fit_weights(folds, spec, dice) if spec.rerank == "fused" else spec.rerank
     parts = []
     for fold in folds:
-        asked = fold.only(_draw(fold, int(_ASK / len(folds)), dice))
+        asked = fold.only(draw(fold, int(_ASK / len(folds)), dice))
         found = rehearsed(asked, spec, rule, KINDS.index("taken"))
         parts.append(found["metres"] <= RIGHT.radius)
     return np.concatenate(parts)
@@ -141,21 +147,23 @@ def learn_search(
 ) -> Tuned | None:
     """Learn from what the folds ask; None without any.
 
-    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed;
-    own days are hidden where it is empty.
+    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed.
+    Where it is empty, own days are hidden; where it is not, guessed passes, and only from what
+    confidence is worth: the weights have not been shown to gain by that.
     """
     if not folds:
         return None
     folds, fused = folds if doubt else on_other_days(folds), None
+    harder = on_other_passes(folds) if doubt else None
     dice = np.random.default_rng(seed)
     if spec.rerank == "fused":
         fused = _fit_weights(folds, spec, dice)
-    tuned = rehearse_folds(folds, spec, fused, dice, doubt)
+    tuned = rehearse_folds(harder or folds, spec, fused, dice, doubt)
     if not spec.verify:
         return tuned
     drawn = [draw(fold, int(LOOK / len(folds)), dice) for fold in folds]
     asked = fused or build_reranker(spec.rerank)
-    learned = look(folds, spec, asked, drawn)
+    learned = look(folds, spec, asked, drawn, harder=harder)
     return replace(tuned, look=replace(learned, rehearsal=replace(learned.rehearsal, doubt=doubt)))
 
 
