@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -264,6 +265,13 @@ def test_a_run_that_promises_nothing_says_so_wherever_it_is_asked(here: Path) ->
         typed(f"{words} --min-precision 0.6 --insist")
     said = typed("locate doubtful trip/img_00.jpg")
     assert "uncalibrated, a score and no probability, as it rained" in said
+
+
+def test_a_check_shows_some_photos_a_line_each(town: Path) -> None:
+    said = typed(f"photos check {town / 'database'}")
+    (line, *_) = [line for line in said.splitlines() if ".jpg: east " in line]
+    assert re.search(rf"\.jpg: east [\d.]+, north [\d.]+, zone {ZONE}, .*time 2020-01-01 ", line)
+    assert "nan" not in line
 
 
 def test_a_walk_hears_its_neighbours(here: Path) -> None:

@@ -1,5 +1,7 @@
 """Which photos were taken in one go, by what the data set, the clock or the names say."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from evenplace.photos import Photos
 from evenplace.photos.passes import by_name, by_sequence, guess_passes
 
 
-def walk(names: list[str], spots: list[float], **columns: object) -> Photos:
+def walk(names: list[str], spots: list[float], **columns: Any) -> Photos:
     at = np.array(spots)
     return Photos.from_arrays(east=at, north=at * 0, path=names, **columns)
 

@@ -40,13 +40,13 @@ def by_sequence(photos: Photos) -> Ints:
 def by_name(photos: Photos) -> Ints:
     """Photos whose numbers and positions follow one another: IMG_0041, IMG_0042 ….  (N,)."""
     passes = np.full(len(photos), -1)
-    named = [_split(name) for name in _names(photos)]
-    rows = [row for row, name in enumerate(named) if name is not None]
-    if not rows:
+    split = ((_split(name), row) for row, name in enumerate(_names(photos)))
+    named = sorted((*told, row) for told, row in split if told is not None)
+    if not named:
         return passes
-    order = np.array(sorted(rows, key=lambda row: (named[row], row)))
-    kin, number = zip(*(named[row] for row in order), strict=True)  # type: ignore[misc]
-    kin, spot = np.unique(kin, return_inverse=True)[1], photos.points[order]
+    shared, number, rows = (list(part) for part in zip(*named, strict=True))
+    order, kin = np.array(rows), np.unique(shared, return_inverse=True)[1]
+    spot = photos.points[order]
     away = np.linalg.norm(np.diff(spot, axis=0), axis=1) > STEP
     begins = away | (np.diff(number) > SKIPPED) | (np.diff(kin) != 0)
     found = np.append(0, np.cumsum(begins))

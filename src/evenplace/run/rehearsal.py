@@ -103,8 +103,8 @@ def _hide_own_pass(fold: Fold) -> Fold:
     frames = own & (gap <= STRETCH)
     hidden = []
     for query, (first, last) in enumerate(pairwise(near.starts)):
-        mine = next((part[first:last] for part in (own, frames) if not part[first:last].all()), [])
-        hidden.append(near.of(query)[np.flatnonzero(mine)])
+        mine = frames[first:last] if own[first:last].all() else own[first:last]
+        hidden.append(near.of(query)[mine & ~mine.all()])  # never the last match
     return fold.hiding(hidden)
 
 
