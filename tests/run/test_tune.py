@@ -194,8 +194,8 @@ def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
 
 
 def taken(days: list[str], spots: list[float], drives: list[str | None] | None = None) -> Photos:
-    at, known = np.array(spots), {} if drives is None else {"sequence": drives}
-    time = np.array(days, "datetime64[s]")
+    at, time = np.array(spots), np.array(days, "datetime64[s]")
+    known: dict[str, Any] = {} if drives is None else {"sequence": drives}
     return Photos.from_arrays(east=at, north=at * 0, time=time, **known)
 
 
