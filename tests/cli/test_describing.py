@@ -69,7 +69,7 @@ def test_an_unreadable_photo_is_named_in_the_same_words_by_every_verb(
         _left_out(say("index", "add", run, "--database", tmp_path / "more")),
         _left_out(say("index", run, "--database", tmp_path / "more")),
     ]
-    assert said[0][0] == "left out 1 photos:"
+    assert said[0][0] == "left out 1 photo:"
     assert str(victim) in said[0][1]
     assert "is no picture that can be decoded; replace it" in said[0][1]
     assert said[0] == said[1] == said[2]

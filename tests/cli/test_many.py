@@ -314,6 +314,27 @@ def test_queries_without_positions_are_judged_as_far_as_that_goes(here: Path) ->
     assert not Path("run/predictions.parquet").exists()
 
 
+def test_a_run_that_promises_nothing_says_so_wherever_it_is_asked(here: Path) -> None:
+    shutil.copytree("run", "doubtful")
+    kept = Path("doubtful/calibration.json")
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"doubt": "it rained"}))
+    ways = ("evaluate doubtful --queries trip", "locate doubtful trip")
+    for words in ways:
+        assert "uncalibrated: it rained" in typed(words)
+        refused = typed(f"{words} --min-precision 0.6", code=2)
+        assert "min_precision=0.6 cannot be promised: it rained" in refused
+        typed(f"{words} --min-precision 0.6 --insist")
+    said = typed("locate doubtful trip/img_00.jpg")
+    assert "uncalibrated, a score and no probability, as it rained" in said
+
+
+def test_a_check_shows_some_photos_a_line_each(town: Path) -> None:
+    said = typed(f"photos check {town / 'database'}")
+    (line, *_) = [line for line in said.splitlines() if ".jpg: east " in line]
+    assert re.search(rf"\.jpg: east [\d.]+, north [\d.]+, zone {ZONE}, .*time 2020-01-01 ", line)
+    assert "nan" not in line
+
+
 def test_a_walk_hears_its_neighbours(here: Path) -> None:
     typed("locate run trip --out alone.csv")
     said = typed("locate run trip --sequence --order name --speed 20 --out a.csv")

@@ -201,7 +201,7 @@ def test_unreadable_photos_are_counted_and_listed(
     victim.write_bytes(victim.read_bytes()[:100])
     said = evenplace("train", tmp_path / "db", "--run", tmp_path / "run", *TRAIN)
     assert said.code == 0
-    assert "left out 1 photos" in said.err
+    assert "left out 1 photo" in said.err
     assert victim.name in said.err.replace("\n", "")
     assert "left out 1" in evenplace("index", tmp_path / "run", "--database", tmp_path / "db").err
 

@@ -12,6 +12,7 @@ from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import read_photos
 from evenplace.photos.check import check_photos
 from evenplace.photos.layouts.tables import find_columns, parse_columns, say_read
+from evenplace.photos.passes import by_sequence
 from evenplace.photos.pictures import _add_heif, open_picture
 
 SPOTS = [(52.5 + n * 1e-4, 13.25 + n * 1e-4) for n in range(6)]
@@ -47,6 +48,14 @@ def placed(photos: Any) -> None:
 )
 def test_usual_names_are_found(folder: Path, head: str) -> None:
     placed(read_photos(write(folder / "photos.csv", head, rows())))
+
+
+def test_a_table_says_of_which_drive_a_photo_is(folder: Path) -> None:
+    drives = [*(("7",) for _ in range(3)), *(("",) for _ in range(3))]
+    table = [row + drive for row, drive in zip(rows(), drives, strict=True)]
+    photos = read_photos(write(folder / "photos.csv", "img,lat,lng,drive", table))
+    assert photos.column("sequence").tolist() == ["7"] * 3 + [None] * 3
+    assert by_sequence(photos).tolist() == [0] * 3 + [-1] * 3
 
 
 def test_a_single_table_beside_the_photos_is_theirs_whatever_it_is_called(folder: Path) -> None:

@@ -60,7 +60,8 @@ def test_mapillary_tools_descriptions_are_read(tmp_path: Path) -> None:
     draw(tmp_path / "b.jpg")
     rows = [
         {"filename": "a.jpg", "MAPLatitude": SPOT[0], "MAPLongitude": SPOT[1],
-         "MAPCaptureTime": "2024_05_01_10_00_00_000", "MAPCompassHeading": {"TrueHeading": 12.5}},
+         "MAPCaptureTime": "2024_05_01_10_00_00_000", "MAPCompassHeading": {"TrueHeading": 12.5},
+         "MAPSequenceUUID": "drive"},
         {"filename": "b.jpg", "error": {"message": "no GPS"}},
         {"filename": "gone.jpg", "MAPLatitude": 1.0, "MAPLongitude": 1.0},
     ]  # fmt: skip
@@ -69,23 +70,27 @@ def test_mapillary_tools_descriptions_are_read(tmp_path: Path) -> None:
     assert (len(photos), float(photos.heading[0])) == (1, 12.5)
     assert str(photos.time[0]) == "2024-05-01T10:00:00"
     assert "no GPS" in photos.skipped[0].reason
+    assert photos.column("sequence").tolist() == ["drive"]
 
 
 def test_exports_of_mapillary_and_panoramax_keep_whose_they_are(tmp_path: Path) -> None:
     draw(tmp_path / "77.jpg")
     row = {"id": "77", "computed_geometry": {"type": "Point", "coordinates": [SPOT[1], SPOT[0]]},
            "computed_compass_angle": 361.0, "captured_at": 1714557600000,
-           "creator": {"username": "joe"}}  # fmt: skip
+           "creator": {"username": "joe"}, "sequence": "s7"}  # fmt: skip
     (tmp_path / "m.json").write_text(json.dumps({"data": [row]}))
     photos = read_photos(tmp_path / "m.json")
     assert credits_of(photos, [0]) == ["joe, CC-BY-SA-4.0"]
     assert float(photos.heading[0]) == 1.0
-    made = {"type": "FeatureCollection", "features": [item("77"), item("gone")]}
+    assert photos.column("sequence").tolist() == ["s7"]
+    found = item("77") | {"collection": "c7"}
+    made = {"type": "FeatureCollection", "features": [found, item("gone")]}
     (tmp_path / "p.geojson").write_text(json.dumps(made))
     photos = read_photos(tmp_path / "p.geojson")
     assert credits_of(photos, [0]) == ["Jane, CC-BY-SA-4.0"]
     assert (float(photos.heading[0]), len(photos.skipped)) == (90.0, 1)
     assert photos.column("source")[0] == "https://p.example/77"
+    assert photos.column("sequence").tolist() == ["c7"]
 
 
 def gpx(points: list[tuple[str, float, float]]) -> str:

@@ -1,5 +1,7 @@
 """Answers: hits, places, one position with its ellipse, and when not to answer."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,22 @@ def test_the_bar_is_a_number_that_the_confidence_is_not(
     confidence: float, least: float, said: str
 ) -> None:
     assert said in say_bar(0.95, least, confidence)
+
+
+def test_an_answer_says_how_often_it_is_right_and_what_the_bar_is_about(index: Index) -> None:
+    raw = np.linspace(0, 1, 200).astype(np.float32)
+    curve = fit_calibration(raw, raw > 0.5)
+    plain, barred, doubted = (
+        Search(index, calibration=one, min_precision=least, insist=True).answers(asked(index, 0))[0]
+        for one, least in ((curve, None), (curve, 0.9), (replace(curve, doubt="it rained"), 0.9))
+    )
+    often = f"answers like this one are right {100 * plain.confidence:.0f} times in 100"
+    assert plain.meaning == often
+    bar = r"90 % right, each answer and all together, takes \d+(\.\d+)? or more"
+    assert re.fullmatch(f"{often}, and {bar}", barred.meaning)
+    none = "uncalibrated, a score and no probability, as it rained; by the rehearsal there was"
+    assert re.fullmatch(f"{none}, {bar}", doubted.meaning)
+    assert [one.reason for one in (plain, barred, doubted)] == [""] * 3
 
 
 def test_confidence_is_the_calibration_s(index: Index) -> None:

@@ -7,12 +7,16 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from evenplace.cli import main
 from evenplace.errors import RunError, SettingError
 from evenplace.photos import read_photos
+from evenplace.retrieval import open_index
+from evenplace.retrieval.answer_json import answer_json, index_name
 from evenplace.run.indexing import open_in_turn
 from evenplace.run.run import Run
 from evenplace.training.distributed import Ranks
@@ -83,6 +87,48 @@ def test_a_box_is_a_run_to_python_to_the_last_digit(run: Run, box: Path, town: P
         one, other = ours.locate(photo), theirs.locate(photo)
         assert one.hits == other.hits
         assert (one.confidence, one.position) == (other.confidence, other.position)
+
+
+@pytest.mark.parametrize("least", [None, 0.6])
+def test_python_command_line_service_and_box_give_one_answer(
+    run: Run,
+    box: Path,
+    town: Path,
+    least: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    client = pytest.importorskip("fastapi.testclient")
+    from evenplace.serve.app import create_app
+    from evenplace.serve.settings import Settings
+
+    photo = sorted((town / "queries").iterdir())[2]
+    asked = [] if least is None else ["--min-precision", str(least)]
+    answers = []
+    for folder in (run.folder, box):  # the box's export is the run's engine too
+        found, index = (
+            Run.open(folder).locate(photo, min_precision=least),
+            open_index(folder / "index"),
+        )
+        answers.append(answer_json(index, found, index_name(index)))
+        monkeypatch.setattr(
+            sys, "argv", ["evenplace", "locate", str(folder), str(photo), "--json", *asked]
+        )
+        with pytest.raises(SystemExit):
+            main()
+        answers.append(json.loads(capsys.readouterr().out))
+        app = create_app(Settings(folder, min_precision=least))
+        with client.TestClient(app, base_url="http://127.0.0.1") as ask:
+            said = ask.post("/locate", files={"photo": photo.read_bytes()}).json()
+        answers.append(said["answers"][0])
+    assert answers[0]["hits"]
+    assert [_told(one) for one in answers] == [_told(answers[0])] * 6
+
+
+def _told(answer: dict[str, Any]) -> dict[str, Any]:
+    """All but the time it took, and what a service keeps to itself."""
+    hits = [{k: v for k, v in hit.items() if k not in ("path", "pairs")} for hit in answer["hits"]]
+    return {k: v for k, v in answer.items() if k != "elapsed_ms"} | {"hits": hits}
 
 
 def test_a_box_serves_without_torch(run: Run, box: Path, town: Path, bare: dict[str, str]) -> None:

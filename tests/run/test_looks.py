@@ -24,6 +24,7 @@ from evenplace.retrieval.local_features import (
     build_local_features,
     features_of,
 )
+from evenplace.retrieval.rehearsal import KINDS
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.points import cached_points
 from evenplace.run.run import Run
@@ -144,6 +145,34 @@ def test_verify_0_looks_at_nothing(run: Path, standins: Standins, evenplace: Typ
     assert opened.locate(photo, verify=0).looked == 0
     assert opened.locate(photo).looked >= 5
     assert opened.locate(opened.search().describe(photo).descriptors).looked == 0
+
+
+def test_labelled_queries_calibrate_answers_that_were_looked_at_twice(
+    run: Path, standins: Standins, tmp_path: Path, evenplace: Type
+) -> None:
+    own = Path(shutil.copytree(run, tmp_path / "run"))
+    photo, before = read_photos(standins.queries).paths[0], LearnedLook.read(run / "look.json")
+    assert Run.open(own).locate(photo).doubt == before.rehearsal.doubt != ""
+    said = evenplace("tune", own, "--queries", standins.queries)
+    learned, asked = LearnedLook.read(own / "look.json"), len(read_photos(standins.queries))
+    assert (learned.weights, learned.confidence) == (before.weights, before.confidence)
+    assert learned.rehearsal.kind.count(KINDS.index("taken")) == asked
+    assert said.startswith(f"calibrated on {asked} answers")
+    assert learned.weights.inliers > 0
+    answer = Run.open(own).locate(photo, min_precision=0.6)
+    assert (answer.calibrated, answer.doubt, answer.looked >= 5) == (True, "", True)
+
+
+def test_train_says_why_it_promises_nothing(
+    run: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evenplace", "train", str(photos), "--run", str(run), *SMALL]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit):
+        main()
+    doubt = LearnedLook.read(run / "look.json").rehearsal.doubt
+    said = f"note: uncalibrated: {doubt}, so no other day could be rehearsed and no precision is"
+    assert said in capsys.readouterr().err
 
 
 def test_evaluate_looks_as_locate_does(

@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
+from evenplace.retrieval import open_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folds import Fold, deal
-from evenplace.run.rehearsal import no_other_day, off_the_map, on_other_days
+from evenplace.run.folds import Fold, deal, stored_folds
+from evenplace.run.looks import learn_look
+from evenplace.run.rehearsal import no_other_day, off_the_map, on_other_days, on_other_passes
 from evenplace.run.run import Run
+from evenplace.run.tune import learn_search
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
 
@@ -172,7 +175,10 @@ def test_labelled_queries_calibrate_what_the_photos_could_not(
     with pytest.raises(SettingError, match=r"cannot be promised.*tune RUN --queries"):
         Run(own).locate(town.paths[0], min_precision=0.6)
     assert Run(own).locate(town.paths[0]).doubt.startswith("all photos")
-    Run(own).tune(queries=town[np.arange(100)])
+    with pytest.raises(PhotoError, match=r"100 of the 100 queries are photos of the database"):
+        Run(own).tune(queries=town[np.arange(100)])
+    draw_photos(tmp_path / "later", np.random.default_rng(1).uniform(0, 100, (100, 2)))
+    Run(own).tune(queries=read_photos(tmp_path / "later"))
     answer = Run(own).locate(town.paths[0], min_precision=0.6)
     assert (answer.calibrated, answer.doubt) == (True, "")
     assert (own / "fused.json").read_bytes() == before
@@ -187,9 +193,10 @@ def fold_of(database: Photos, queries: Photos, folder: Path) -> Fold:
     return Fold(index, queries, asked, np.arange(len(queries)))
 
 
-def taken(days: list[str], spots: list[float]) -> Photos:
-    at = np.array(spots)
-    return Photos.from_arrays(east=at, north=at * 0, time=np.array(days, "datetime64[s]"))
+def taken(days: list[str], spots: list[float], drives: list[str | None] | None = None) -> Photos:
+    at, time = np.array(spots), np.array(days, "datetime64[s]")
+    known: dict[str, Any] = {} if drives is None else {"sequence": drives}
+    return Photos.from_arrays(east=at, north=at * 0, time=time, **known)
 
 
 def test_photos_do_not_see_those_of_their_own_day(tmp_path: Path) -> None:
@@ -199,9 +206,63 @@ def test_photos_do_not_see_those_of_their_own_day(tmp_path: Path) -> None:
     queries = taken([later, friday, later], [2.0, 3.0, 501.0])
     (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
     assert fold.queries.east.tolist() == [2.0, 3.0]  # 501 has no match but of its own day
+    assert hidden_from(fold) == [[0.0, 500.0], [1.0]]
+
+
+def test_a_drive_over_midnight_is_hidden_with_its_day(tmp_path: Path) -> None:
+    late, early, friday = "2024-05-06T23:59", "2024-05-07T00:01", "2024-05-10T09:00"
+    database = taken([late, early, friday, friday], [0.0, 10.0, 1.0, 400.0], ["a", "a", "b", None])
+    queries = taken([late, friday], [2.0, 3.0], ["a", "b"])
+    (fold,) = on_other_days([fold_of(database, queries, tmp_path / "index")])
+    assert hidden_from(fold) == [[0.0, 10.0], [1.0, 400.0]]
+
+
+def hidden_from(fold: Fold) -> list[list[float]]:
+    """Where the photos lie that each query does not see."""
     east = fold.index.photos.east
-    hidden = [sorted(east[rows].tolist()) for rows in fold.hidden or ()]
-    assert hidden == [[0.0, 500.0], [1.0]]
+    return [sorted(east[rows].tolist()) for rows in fold.hidden or ()]
+
+
+def test_a_guessed_pass_is_hidden_where_another_leaves_a_match(tmp_path: Path) -> None:
+    unknown = ["NaT"] * 4
+    database = taken(unknown, [0.0, 5.0, 20.0, 300.0], ["a", "a", "b", "b"])
+    queries = taken(unknown[:2], [2.0, 21.0], ["a", "b"])
+    (fold,) = on_other_passes([fold_of(database, queries, tmp_path / "index")])
+    assert hidden_from(fold) == [[0.0, 5.0], [20.0]]
+
+
+def test_of_one_pass_the_next_frames_are_hidden_as_long_as_others_match(tmp_path: Path) -> None:
+    unknown = ["NaT"] * 4
+    database = taken(unknown, [0.0, 10.0, 30.0, 600.0], ["a"] * 4)
+    queries = taken(unknown[:3], [8.0, 601.0, 900.0], ["a"] * 3)
+    (fold,) = on_other_passes([fold_of(database, queries, tmp_path / "index")])
+    assert hidden_from(fold) == [[0.0, 10.0], [], []], "601 has one match, and 900 none"
+    assert len(fold.queries) == 3
+
+
+def test_what_looks_like_the_next_frame_is_hidden_where_nothing_else_tells(tmp_path: Path) -> None:
+    unknown = ["NaT"] * 3
+    fold = fold_of(taken(unknown, [0.0, 5.0, 9.0]), taken(unknown[:1], [2.0]), tmp_path / "index")
+    seen = fold.index.photos.east.tolist().index(5.0)
+    alike = replace(fold, source=fold.index.vectors(np.array([seen])) * 0.9 + 0.03)
+    (found,) = on_other_passes([alike])
+    assert hidden_from(found) == [[5.0]]
+
+
+def test_hidden_passes_lower_the_confidence_and_leave_the_weights(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folds = stored_folds(open_index(run / "index"), 3, 0, tmp_path)
+    spec = recipe().search
+    hidden = [rows for fold in on_other_passes(folds) for rows in fold.hidden or ()]
+    assert sum(map(len, hidden)) > 0
+    harder = learn_search(folds, spec, 0, learn_look, doubt="it rained")
+    monkeypatch.setattr("evenplace.run.tune.on_other_passes", list)
+    easier = learn_search(folds, spec, 0, learn_look, doubt="it rained")
+    assert harder is not None
+    assert easier is not None
+    assert repr(harder.fused) == repr(easier.fused)
+    assert sum(harder.rehearsal.calibrate(10.0).right) < sum(easier.rehearsal.calibrate(10.0).right)
 
 
 def test_photos_of_several_days_in_the_same_places_show_another_day() -> None:

@@ -1,5 +1,7 @@
 """The page in a real browser: bring a photo, read the answer, browse the database."""
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -128,6 +130,36 @@ def test_abstain(browser: Any, town: Town) -> None:
         assert page.locator("#map path.ellipse").count() == 0
         assert page.locator("#map .pin").count() == 5, "the candidates are shown"
         assert opened.complaints == []
+        opened.close()
+
+
+def test_an_answer_says_how_often_it_is_right_and_what_was_asked(browser: Any, town: Town) -> None:
+    with listening(create_app(Settings(town.run, min_precision=0.2))) as address:
+        opened = Visit(browser, address)
+        page = opened.ready()
+        drop(page, town.photo())
+        answered(page)
+        said = page.inner_text("#verdict .confidence").replace("\xa0", " ")
+        assert re.search(
+            r"^Answers like this one are right \d+ times in 100, and 20 % right, each answer and "
+            r"all together, takes [\d.]+ or more\.$",
+            said,
+            re.M,
+        )
+        opened.close()
+
+
+def test_a_run_that_promises_nothing_says_so_on_the_page(browser: Any, own_town: Town) -> None:
+    kept = own_town.run / "calibration.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"doubt": "it rained"}))
+    with listening(create_app(Settings(own_town.run))) as address:
+        opened = Visit(browser, address)
+        page = opened.ready()
+        drop(page, own_town.photo())
+        answered(page)
+        assert page.inner_text("#verdict h2") in ("Probably here", "Only a guess")
+        said = page.inner_text("#verdict .confidence")
+        assert "uncalibrated, a score and no probability, as it rained." in said
         opened.close()
 
 

@@ -64,7 +64,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
     """Say what was left out, with the first few and their reasons."""
     if skipped:
-        tell(f"left out {len(skipped)} {what}:")
+        tell(f"left out {len(skipped)} {what if len(skipped) > 1 else what.removesuffix('s')}:")
         for one in skipped[:5]:
             reason = getattr(one, "reason", one)
             tell(f"  {getattr(one, 'path', '')}: {reason}")

@@ -115,23 +115,22 @@ def _read(run: "Run", asked: Asked, which: Which, promise: Promise) -> "Photos |
     try:
         return which.read(asked.queries)
     except UnplacedError as cause:
-        _without_truth(run, asked.queries, promise.min_precision, str(cause))
+        _without_truth(run, asked.queries, promise, str(cause))
         return None
 
 
-def _without_truth(run: "Run", queries: Path, min_precision: float | None, why: str) -> None:
+def _without_truth(run: "Run", queries: Path, promise: Promise, why: str) -> None:
     """What can be said of photos without positions; recall cannot."""
     from evenplace.run.unlabelled import judge_unlabelled
 
     tell(f"no recall: {why.split(';')[0]}")
     with bars() as announce:
-        found = run.locate_many(
-            [queries], min_precision=min_precision, progress=announce("asking the queries")
-        )
+        found = run.locate_many([queries], **vars(promise), progress=announce("asking the queries"))
         judged = judge_unlabelled([line for block in found for line in block])
-    asked = "" if min_precision is None else f" at {100 * min_precision:g} % asked"
+    least = promise.min_precision
+    asked = "" if least is None else f" at {100 * least:g} % asked"
     low, middle, high = judged.confidence
-    kind = "" if judged.calibrated else ", not calibrated: a score and no probability"
+    kind = "" if judged.calibrated else ", a score and no probability"
     rows = [
         ["photos", f"{judged.photos:,}"],
         ["unreadable", f"{judged.unreadable:,}"],
@@ -142,6 +141,8 @@ def _without_truth(run: "Run", queries: Path, min_precision: float | None, why: 
     if judged.calibrated:
         rows.append(["right, by its own confidence", f"{100 * judged.expected:.0f} %"])
     print_table(("without truth", ""), rows)
+    if judged.doubt:
+        tell(f"note: uncalibrated: {judged.doubt}")
 
 
 def _print(scores: "Scores") -> None:

@@ -82,7 +82,7 @@ def _locate_one(
     if as_json:
         print(json.dumps(plain))
         return
-    _say(answer, plain, ways["min_precision"])
+    _say(answer, plain)
     print_table(
         ("photo", "east", "north", "place", "similarity", "matches"),
         [
@@ -93,14 +93,15 @@ def _locate_one(
     )  # fmt: skip
 
 
-def _say(answer: "Answer", plain: dict[str, Any], min_precision: float | None) -> None:
+def _say(answer: "Answer", plain: dict[str, Any]) -> None:
     if answer.abstains:
         said = f"no answer: {answer.reason}; the best guesses are"
     else:
         where, shape = plain["position"], answer.position.ellipse
         said = (
-            f"{_place(where)}; {_sure(answer, min_precision)}; if right, 95 % within "
-            f"{shape.major:.0f} × {shape.minor:.0f} m, longer towards {shape.bearing:.0f}°"
+            f"{_place(where)}; confidence {answer.confidence:.2f}: {answer.meaning}; if right, "
+            f"95 % within {shape.major:.0f} × {shape.minor:.0f} m, longer towards "
+            f"{shape.bearing:.0f}°"
         )
     say(said)
 
@@ -112,15 +113,3 @@ def _place(where: dict[str, Any]) -> str:
         return metres
     zone = f"UTM {abs(where['zone'])}{'N' if where['zone'] > 0 else 'S'}"
     return f"{where['latitude']:.6f}, {where['longitude']:.6f} ({zone} {metres})"
-
-
-def _sure(answer: "Answer", min_precision: float | None) -> str:
-    """How often this answer would be right, and what the precision asked for is about."""
-    from evenplace.retrieval.answers import say_chance
-
-    if not answer.calibrated:
-        return f"confidence {answer.confidence:.2f}, uncalibrated: {answer.doubt}"
-    said = f"confidence {answer.confidence:.2f}: {say_chance(answer.confidence)}"
-    if min_precision is None:
-        return said
-    return f"{said}, at least {100 * min_precision:g} as asked"

@@ -1,7 +1,7 @@
 """evenplace photos check: what was understood, what was left out, and why."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ def check(
     found = check_photos(path, which.layout, sheet, pattern=pattern, **which.chosen())
     console.print(*found.lines(), sep="\n")
     for row in found.rows():
-        console.print({name: value for name, value in row.items() if value is not None})
+        say(_row(row))
     left_out = [[reason, f"{count:,}", example] for reason, count, example in found.left_out()]
     if left_out:
         print_table(("left out", "photos", "for example"), left_out)
@@ -40,3 +40,14 @@ def check(
         say("nothing was left out")
     if sheet is not None:
         say(f"wrote {sheet}" if sheet.exists() else "no files to show")
+
+
+def _row(row: dict[str, Any]) -> str:
+    """A photo and what is known of it, in a line."""
+    known = {name: value for name, value in row.items() if value not in (None, "")}
+    told = [f"{name} {_plain(value)}" for name, value in known.items() if value == value]  # not nan
+    return f"{known['path']}: {', '.join(told[1:])}"
+
+
+def _plain(value: Any) -> str:
+    return f"{round(value, 6):.12g}" if isinstance(value, float) else str(value)

@@ -48,4 +48,4 @@ def tune(
         raise RunError(f"{run} has too few places to hold any out; use more photos")
     if learned.choice is not None:
         say(learned.choice.said)
-    say(str(learned.rehearsal.calibrate()))
+    say(str((learned.look or learned).rehearsal.calibrate()))

@@ -26,9 +26,10 @@ from evenplace.photos.layouts import mapillary, panoramax
 from evenplace.photos.layouts.tables import INDEX
 
 PANORAMAX, MAPILLARY = "https://api.panoramax.xyz", "https://graph.mapillary.com"
-COLUMNS = ("path", "latitude", "longitude", "heading", "time", "producer", "licence", "source")
+COLUMNS = ("path", "latitude", "longitude", "heading", "time", "producer", "licence", "source",
+           "sequence")  # fmt: skip
 FIELDS = ("id,geometry,computed_geometry,compass_angle,computed_compass_angle,captured_at,creator,"
-          "thumb_1024_url")  # fmt: skip
+          "sequence,thumb_1024_url")  # fmt: skip
 _CELL = 0.01  # degrees a side: the largest box Mapillary answers
 _TRIES = 4
 _NAME = re.compile(r"[\w-]{1,100}\.jpg")  # a name from elsewhere goes nowhere but into the folder
@@ -168,7 +169,7 @@ def _add_row(table: Path, seen: Seen) -> None:
             rows.writerow(COLUMNS)
         rows.writerow((seen.path, seen.latitude, seen.longitude,
                        "" if np.isnan(seen.heading) else seen.heading, taken, seen.producer,
-                       seen.licence, seen.source))  # fmt: skip
+                       seen.licence, seen.source, seen.sequence))  # fmt: skip
 
 
 def _check(box: Box, most: int, rate: float) -> None:

@@ -28,6 +28,7 @@ class Seen:
     producer: str = ""
     licence: str = ""
     source: str = ""  # where it is shown
+    sequence: str = ""  # the drive it is of
     reason: str = ""
 
 

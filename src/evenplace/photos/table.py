@@ -10,7 +10,8 @@ Knows nothing of pixels, file names or places.
     time     timestamp[s]    null where unknown; the column may be absent
     city     string          the data set's name of it, or ours; absent where all are of one
 
-Readers add what else they know: note, pano, tile, pitch, frame, place, latitude, longitude.
+Readers add what else they know: note, pano, tile, pitch, frame, sequence (the drive it is of),
+place, latitude, longitude.
 """
 
 import json

@@ -75,7 +75,8 @@ class Audit:
         notes = []
         if self.photos.skipped:
             one = self.photos.skipped[0]
-            count = f"{len(self.photos.skipped):,} photos left out"
+            many = len(self.photos.skipped)
+            count = f"{many:,} photo{'s' * (many > 1)} left out"
             notes.append(f"{count}, for example {one.path}: {one.reason}")
         if self.needs:
             need = self.needs[0]

@@ -78,6 +78,7 @@ def _answer(
         "confidence": round(float(found.confidence), 4),
         "calibrated": found.calibrated,
         "doubt": found.doubt,
+        "meaning": found.meaning,
         "position": _position(found, *next(spots)) if found.hits else None,
         "hits": [
             next(spots)[0]

@@ -84,6 +84,7 @@ class Answer:
     confidence: float
     calibrated: bool  # whether confidence is the probability that it is right
     doubt: str  # why it is not, in a clause; empty where it is
+    meaning: str  # what the confidence says, and what the precision asked for takes
     abstains: bool
     reason: str  # why it abstains; empty when it answers
     elapsed_ms: dict[str, float]  # a stage
@@ -172,8 +173,11 @@ def explain(
 ) -> Answer:
     """All that is known of one of the queries."""
     confidence = float(found.confidence[query])
-    reason = _doubt(hits, confidence, least, min_precision)
     doubt = why_uncalibrated(calibration)
+    meaning = _mean(confidence, doubt, least, min_precision)
+    reason = "" if min_precision is None or confidence >= least else meaning
+    if not hits:
+        reason = "the shortlisted places hold no photo to compare with"
     return Answer(
         hits=tuple(hits),
         places=tuple(
@@ -184,6 +188,7 @@ def explain(
         confidence=confidence,
         calibrated=not doubt,
         doubt=doubt,
+        meaning=meaning,
         abstains=bool(reason),
         reason=reason,
         elapsed_ms={stage: float(spent[query]) for stage, spent in found.elapsed_ms.items()},
@@ -197,17 +202,15 @@ def _guess(index: Index, place: int, chance: float) -> PlaceGuess:
     return PlaceGuess(place, chance, (east, north), int(index.sizes[place]), tier)
 
 
-def _doubt(hits: list[Hit], confidence: float, least: float, min_precision: float | None) -> str:
-    if not hits:
-        return "the shortlisted places hold no photo to compare with"
-    if min_precision is None or confidence >= least:
-        return ""
-    return f"{say_chance(confidence)}, and {say_bar(min_precision, least, confidence)}"
-
-
-def say_chance(confidence: float) -> str:
-    """What a calibrated confidence means."""
-    return f"answers like this one are right {_hundredths(confidence)} times in 100"
+def _mean(confidence: float, doubt: str, least: float, min_precision: float | None) -> str:
+    """How often such an answer is right, and what the precision asked for takes."""
+    said = f"answers like this one are right {_hundredths(confidence)} times in 100"
+    if doubt:
+        said = f"uncalibrated, a score and no probability, as {doubt}"
+    if min_precision is None:
+        return said
+    bar = say_bar(min_precision, least, confidence)
+    return f"{said}; by the rehearsal there was, {bar}" if doubt else f"{said}, and {bar}"
 
 
 def say_bar(min_precision: float, least: float, confidence: float) -> str:

@@ -6,6 +6,7 @@ is on the map, and for a photo taken off it something must be nearest too.
     V rehearsed answers · Q queries, W of which are asked together
 """
 
+import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,7 +40,8 @@ class Way:
         among = "the whole database" if self.exact else f"{self.shortlist} places"
         look = f", {self.look}" if self.look else ""
         facing = ", headings counted" if self.facing else ""
-        return f"{self.rule} on {among}{look}, confidence by {self.source}{facing}"
+        said = f"{self.rule} on {among}{look}, confidence by {self.source}{facing}"
+        return re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.3g}", said)
 
 
 @dataclass(frozen=True)

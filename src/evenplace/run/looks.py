@@ -23,17 +23,23 @@ from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
 from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.candidates import Pool, Ranking
-from evenplace.retrieval.confidence import build_confidence, fit_confidence, same_answer, witnesses
+from evenplace.retrieval.confidence import (
+    LearnedConfidence,
+    build_confidence,
+    fit_confidence,
+    same_answer,
+    witnesses,
+)
 from evenplace.retrieval.fusion import Looked, fit_look
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.packed_features import KnownRows, Packing
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
-from evenplace.retrieval.second_look import say_look
+from evenplace.retrieval.second_look import LookWeights, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold, Ints
 from evenplace.run.learned_look import LearnedLook
-from evenplace.run.points import keep_points
+from evenplace.run.points import cached_points, keep_points
 from evenplace.run.rehearsal import off_the_map
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
@@ -56,6 +62,7 @@ class _Case:
     metres: NDArray[np.float64]  # (P,) from the photo to each candidate
     degrees: NDArray[np.float64]  # (P,)
     tier: int  # of the photo's place
+    kind: str = "taken"  # of KINDS
 
 
 def learn_look(
@@ -66,47 +73,85 @@ def learn_look(
     folder: Path,
     known: KnownRows,
     announce: Announce | None = None,
+    harder: list[Fold] | None = None,
 ) -> LearnedLook:
     """Learn the second look, and rehearse it.
 
     chosen: the queries of each fold that ask.  known: points of photos; folder: where those of
-    others are kept.
+    others are kept.  harder: the same queries, seeing less; every second rehearses there instead.
     """
+    looked = _look(folds, spec, rule, chosen, folder, known, announce)
+    weights = fit_look([_looked(*one) for one in looked if one[0].kind == "taken"])
+    answers = _rank(looked, weights)
+    heard = np.array([_hear(witnesses, *one, facing=False) for one in answers])
+    right = np.array([_off(*one)[0] <= RIGHT.radius for one in answers], bool)
+    learned = fit_confidence(heard, right)
+    look = LearnedLook(weights, learned, _rehearsal(answers, spec, rule, weights, learned))
+    if harder is None:
+        return look
+    fewer = [some[::2] for some in chosen]
+    known = known | cached_points(folder, spec.features)  # those just found
+    return rehearse_look(look, harder, spec, rule, fewer, folder, known, announce)
+
+
+def rehearse_look(
+    look: LearnedLook,
+    folds: list[Fold],
+    spec: SearchSpec,
+    rule: Reranker,
+    chosen: list[Ints],
+    folder: Path,
+    known: KnownRows,
+    announce: Announce | None = None,
+) -> LearnedLook:
+    """The same look with what it answers to these queries; arguments as in `learn_look`."""
+    answers = _rank(_look(folds, spec, rule, chosen, folder, known, announce), look.weights)
+    return replace(look, rehearsal=_rehearsal(answers, spec, rule, look.weights, look.confidence))
+
+
+def _look(
+    folds: list[Fold],
+    spec: SearchSpec,
+    rule: Reranker,
+    chosen: list[Ints],
+    folder: Path,
+    known: KnownRows,
+    announce: Announce | None,
+) -> list[tuple[_Case, Floats]]:
+    """Photos that ask, some of them again off the map, and the points they share with the best."""
     asked = list(zip(folds, chosen, strict=True))
     cases = [case for fold, some in asked for case in _ask(fold, spec, rule, some)]
     away = [off_the_map(fold.only(some[::_OFTEN])) for fold, some in asked]
-    lost = [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
-    counts = _count_inliers(cases + lost, spec.features, folder, known, announce)
-    on_map = zip(cases, counts, strict=False)
-    weights = fit_look([_looked(case, inliers) for case, inliers in on_map])
-    answers = [
-        (case, weights.rank(case.ranking, inliers))
-        for case, inliers in zip(cases + lost, counts, strict=True)
-    ]
-    off = np.array([_off(case, answer) for case, answer in answers]).reshape(-1, 2)
-    heard = np.array([_hear(witnesses, *one, facing=False) for one in answers])
-    learned = fit_confidence(heard, off[:, 0] <= RIGHT.radius)
-    way = Way(
-        rule=repr(rule),
-        source=repr(learned) if spec.confidence == "evidence" else spec.confidence,
-        shortlist=spec.shortlist,
-        exact=spec.exact,
-        look=say_look(spec.features, spec.verify, weights),
-    )
-    judge = learned if spec.confidence == "evidence" else build_confidence(spec.confidence)
-    kinds = ["taken"] * len(cases) + ["away"] * len(lost)
-    return LearnedLook(weights, learned, _rehearsal(answers, off, kinds, judge, way))
+    cases += [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
+    counts = _count_inliers(cases, spec.features, folder, known, announce)
+    return list(zip(cases, counts, strict=True))
+
+
+def _rank(
+    looked: Sequence[tuple[_Case, Floats]], weights: LookWeights
+) -> list[tuple[_Case, Ranking]]:
+    return [(case, weights.rank(case.ranking, inliers)) for case, inliers in looked]
 
 
 def _rehearsal(
     answers: Sequence[tuple[_Case, Ranking]],
-    off: NDArray[np.float64],
-    kinds: Sequence[str],
-    judge: Callable[..., Any],
-    way: Way,
+    spec: SearchSpec,
+    rule: Reranker,
+    weights: LookWeights,
+    learned: LearnedConfidence,
 ) -> Rehearsal:
-    """How sure the judge is of each answer, and how far off (V, 2) each is."""
+    """How sure each answer is, how far off, and the way in which it was found."""
+    evidence = spec.confidence == "evidence"
+    judge = learned if evidence else build_confidence(spec.confidence)
+    way = Way(
+        rule=repr(rule),
+        source=repr(learned) if evidence else spec.confidence,
+        shortlist=spec.shortlist,
+        exact=spec.exact,
+        look=say_look(spec.features, spec.verify, weights),
+    )
     sure, facing = ([_hear(judge, *one, facing=f) for one in answers] for f in (False, True))
+    off = np.array([_off(*one) for one in answers]).reshape(-1, 2)
     columns = {
         "confidence": sure,
         "facing": facing,
@@ -114,7 +159,7 @@ def _rehearsal(
         "degrees": off[:, 1],
         "likeness": [case.pool.cosines[answer.order[0]] for case, answer in answers],
         "tier": [case.tier for case, _ in answers],
-        "kind": [KINDS.index(kind) for kind in kinds],
+        "kind": [KINDS.index(case.kind) for case, _ in answers],
     }
     return Rehearsal.of({n: np.array(c, np.float64) for n, c in columns.items()}, way)
 
@@ -149,7 +194,7 @@ def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int, tier
 
 def _lost(case: _Case) -> _Case:
     """The same where no answer can be right."""
-    return replace(case, metres=np.full(len(case.metres), _NOWHERE))
+    return replace(case, metres=np.full(len(case.metres), _NOWHERE), kind="away")
 
 
 def _count_inliers(

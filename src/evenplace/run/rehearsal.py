@@ -1,27 +1,32 @@
 """The ways in which a held-out photo asks, so that tomorrow's questions hold no surprise.
 
-as taken     what the photo saw, with everything of its own day hidden
+as taken     what the photo saw, with everything of its own day, or pass, hidden
 other light  the same with night, weather and traffic drawn on it (`other_light.py`)
 off the map  everything within 100 m hidden: whatever is answered is wrong
 
 A rehearsal can promise nothing about another day where the photos show one day, or tell no day
-at all: `no_other_day` then says so, and the run is uncalibrated.
+at all: `no_other_day` then says so, and the run is uncalibrated.  Passes are guessed then, so that
+at least the next frame does not answer.
 
     V photos that ask
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.photos.nearby import find_nearby
-from evenplace.photos.table import Photos
-from evenplace.run.folds import RIGHT, Fold
+from evenplace.photos.passes import by_day, by_sequence, guess_passes
+from evenplace.photos.table import Photos, join_photos
+from evenplace.run.folds import RIGHT, Fold, Ints
 
 AWAY = 100.0  # metres around a photo that is asked off the map
 LEAST = 0.5  # of the photos must have a match of another day
+STRETCH = RIGHT.radius / 2  # metres around a photo where one pass is all there is
+ALIKE = 0.5  # of the usual distance of neighbours' descriptors: a frame of the same pass
 
 
 def no_other_day(photos: Photos) -> str:
@@ -48,7 +53,7 @@ def no_other_day(photos: Photos) -> str:
 
 
 def on_other_days(folds: Sequence[Fold]) -> list[Fold]:
-    """Hide from each photo those of its own day; photos that lose their last match so ask nothing.
+    """Hide from each photo its day and its drive; who loses the last match so asks nothing.
 
     A photo without a time sees those that have one.
     """
@@ -56,23 +61,81 @@ def on_other_days(folds: Sequence[Fold]) -> list[Fold]:
 
 
 def _hide_own_day(fold: Fold) -> Fold:
-    asked, taken = (
-        photos.time.astype("datetime64[D]") for photos in (fold.queries, fold.index.photos)
-    )
+    day, drive = (_numbered(fold, by) for by in (by_day, _over_midnight))
     near = RIGHT.positives(fold.queries, fold.index.photos)
     of = np.repeat(np.arange(len(fold.queries)), near.counts)
-    another = of[~_same_day(asked[of], taken[near.rows])]
-    matches = np.bincount(another, minlength=len(fold.queries))
+    own = (day.asked[of] == day.taken[near.rows]) | drive.same(of, near.rows)
+    matches = np.bincount(of[~own], minlength=len(fold.queries))
     kept = np.flatnonzero((matches > 0) | (near.counts == 0))
-    rows = {day: np.flatnonzero(_same_day(day, taken)) for day in np.unique(asked[kept])}
-    return fold.only(kept).hiding([rows[day] for day in asked[kept]])
+    passes = np.column_stack([day.asked, drive.asked])[kept]
+    rows = {
+        (d, s): np.flatnonzero((day.taken == d) | ((drive.taken == s) & (s >= 0)))
+        for d, s in np.unique(passes, axis=0).tolist()
+    }
+    return fold.only(kept).hiding([rows[d, s] for d, s in passes.tolist()])
 
 
-def _same_day(
-    one: NDArray[np.datetime64] | np.datetime64, other: NDArray[np.datetime64]
-) -> NDArray[np.bool_]:
-    """Whether days are the same; two that are unknown may be, so they count as such."""
-    return np.asarray((one == other) | (np.isnat(one) & np.isnat(other)))
+def _over_midnight(photos: Photos) -> Ints:
+    """Drives that the data set names and that one day does not hold; -1 for all others."""
+    drive, day = by_sequence(photos), by_day(photos)
+    pairs = np.unique(np.column_stack([drive, day]), axis=0)[:, 0]
+    several = np.bincount(pairs[pairs >= 0], minlength=drive.max(initial=-1) + 1) > 1
+    return np.where((drive >= 0) & np.append(several, False)[drive], drive, -1)
+
+
+def on_other_passes(folds: Sequence[Fold]) -> list[Fold]:
+    """Hide from each photo its own pass, as far as that can be guessed and leaves a match.
+
+    By sequence, day or names (`photos.passes`), and where nothing tells, what looks like a frame
+    of it.  Where a street was passed once, only frames within 12 m are hidden, if others match.
+    """
+    return [_hide_own_pass(fold) for fold in folds]
+
+
+def _hide_own_pass(fold: Fold) -> Fold:
+    passes, photos = _numbered(fold, guess_passes), fold.index.photos
+    near = RIGHT.positives(fold.queries, photos)
+    of = np.repeat(np.arange(len(fold.queries)), near.counts)
+    own = passes.same(of, near.rows)
+    untold = np.flatnonzero(passes.asked[of] < 0)
+    own[untold] = _look_alike(fold, of[untold], near.rows[untold])
+    gap = np.linalg.norm(fold.queries.points[of] - photos.points[near.rows], axis=1)
+    frames = own & (gap <= STRETCH)
+    hidden = []
+    for query, (first, last) in enumerate(pairwise(near.starts)):
+        mine = frames[first:last] if own[first:last].all() else own[first:last]
+        hidden.append(near.of(query)[mine & ~mine.all()])  # never the last match
+    return fold.hiding(hidden)
+
+
+def _look_alike(fold: Fold, of: Ints, rows: Ints) -> NDArray[np.bool_]:
+    """Whether pairs of neighbours are far more alike than neighbours are: (P,)."""
+    if not len(of):
+        return np.zeros(0, bool)
+    asked, first, counts = np.unique(of, return_index=True, return_counts=True)
+    off = [
+        1 - fold.index.vectors(rows[at : at + many]) @ fold.source[fold.rows[query]]
+        for query, at, many in zip(asked, first, counts, strict=True)
+    ]
+    apart = np.concatenate(off)
+    return np.asarray(apart < ALIKE * np.median(apart))
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A number for each photo that asks and each of the index: what they have in common."""
+
+    asked: Ints
+    taken: Ints
+
+    def same(self, of: Ints, rows: Ints) -> NDArray[np.bool_]:
+        """Whether pairs have it in common; -1 is nothing."""
+        return np.asarray((self.asked[of] == self.taken[rows]) & (self.asked[of] >= 0))
+
+
+def _numbered(fold: Fold, by: Callable[[Photos], Ints]) -> _Numbered:
+    both = by(join_photos([fold.queries, fold.index.photos]))
+    return _Numbered(both[: len(fold.queries)], both[len(fold.queries) :])
 
 
 def in_other_light(fold: Fold) -> Fold | None:

@@ -33,7 +33,13 @@ from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.prototype_choice import BEST, Choice, choose_prototypes, with_prototypes
-from evenplace.run.rehearsal import in_other_light, no_other_day, off_the_map, on_other_days
+from evenplace.run.rehearsal import (
+    in_other_light,
+    no_other_day,
+    off_the_map,
+    on_other_days,
+    on_other_passes,
+)
 from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
@@ -41,7 +47,7 @@ from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
 _ASK = 5_000  # photos that rehearse, over all folds, each in several ways
-_LOOK = 600  # of them, those that look twice, a tenth of a second each
+LOOK = 600  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 _CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
 _NOWHERE = 1e6  # metres off, of no answer
@@ -125,7 +131,7 @@ def _answer(folds: list[Fold], spec: SearchSpec, seed: int, doubt: str) -> NDArr
     rule = _fit_weights(folds, spec, dice) if spec.rerank == "fused" else spec.rerank
     parts = []
     for fold in folds:
-        asked = fold.only(_draw(fold, int(_ASK / len(folds)), dice))
+        asked = fold.only(draw(fold, int(_ASK / len(folds)), dice))
         found = rehearsed(asked, spec, rule, KINDS.index("taken"))
         parts.append(found["metres"] <= RIGHT.radius)
     return np.concatenate(parts)
@@ -141,21 +147,23 @@ def learn_search(
 ) -> Tuned | None:
     """Learn from what the folds ask; None without any.
 
-    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed;
-    own days are hidden where it is empty.
+    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed.
+    Where it is empty, own days are hidden; where it is not, guessed passes, and only from what
+    confidence is worth: the weights have not been shown to gain by that.
     """
     if not folds:
         return None
     folds, fused = folds if doubt else on_other_days(folds), None
+    harder = on_other_passes(folds) if doubt else None
     dice = np.random.default_rng(seed)
     if spec.rerank == "fused":
         fused = _fit_weights(folds, spec, dice)
-    tuned = rehearse_folds(folds, spec, fused, dice, doubt)
+    tuned = rehearse_folds(harder or folds, spec, fused, dice, doubt)
     if not spec.verify:
         return tuned
-    drawn = [_draw(fold, int(_LOOK / len(folds)), dice) for fold in folds]
+    drawn = [draw(fold, int(LOOK / len(folds)), dice) for fold in folds]
     asked = fused or build_reranker(spec.rerank)
-    learned = look(folds, spec, asked, drawn)
+    learned = look(folds, spec, asked, drawn, harder=harder)
     return replace(tuned, look=replace(learned, rehearsal=replace(learned.rehearsal, doubt=doubt)))
 
 
@@ -178,7 +186,7 @@ def rehearse_folds(
 
 def _fit_weights(folds: list[Fold], spec: SearchSpec, dice: np.random.Generator) -> Fused:
     share = 1 / len(folds)
-    drawn = [_draw(fold, int(_WEIGH * share), dice) for fold in folds]
+    drawn = [draw(fold, int(_WEIGH * share), dice) for fold in folds]
     most = int(_CANDIDATES * share)
     parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
     return fit_fused(Evidence.join(parts), without=spec.without)
@@ -188,7 +196,7 @@ def _ask_all_ways(
     fold: Fold, spec: SearchSpec, rule: str | Fused, most: int, dice: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """What one fold answers, photo by photo, in every way of asking that it has."""
-    asked = fold.only(_draw(fold, most, dice))
+    asked = fold.only(draw(fold, most, dice))
     lit = in_other_light(asked)
     ways = [("taken", asked), ("away", off_the_map(asked))]
     ways += [] if lit is None else [("light", lit)]
@@ -196,7 +204,7 @@ def _ask_all_ways(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
+def draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
     """All queries in their order, or some at random where there are more."""
     many = len(fold.rows)
     return np.arange(many) if many <= most else dice.permutation(many)[:most]

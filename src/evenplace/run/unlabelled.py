@@ -18,6 +18,7 @@ class Unlabelled:
     unreadable: int
     answered: int
     calibrated: bool
+    doubt: str  # why it is not
     confidence: tuple[float, float, float]  # quartiles, of all that could be read
     expected: float  # share of the answers given that is right, by their own confidence
     agreement: float  # share of the best five matches within 25 m of the first
@@ -34,6 +35,7 @@ def judge_unlabelled(lines: Sequence[Located]) -> Unlabelled:
         unreadable=sum(line.status == UNREADABLE for line in lines),
         answered=sum(line.answered for line in lines),
         calibrated=bool(read) and read[0].calibrated,
+        doubt=read[0].doubt if read else "",
         confidence=(low, middle, high),
         expected=float(given.mean()),
         agreement=float(np.mean([_agreement(line) for line in read] or [0.0])),

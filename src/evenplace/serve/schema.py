@@ -79,6 +79,7 @@ class Answer(Said):
     confidence: float = Field(description="0 to 1; a probability where calibrated")
     calibrated: bool
     doubt: str = Field(description="why it is not calibrated; empty if it is")
+    meaning: str = Field(description="what confidence says, and what the precision asked for takes")
     position: Position | None = Field(description="null if nothing was found at all")
     hits: list[Hit]
     places: list[PlaceGuess]

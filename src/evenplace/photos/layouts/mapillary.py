@@ -60,6 +60,7 @@ def seen_of(row: dict[str, Any], path: str) -> Seen:
         producer=str((row.get("creator") or {}).get("username", "Mapillary")),
         licence=LICENCE,
         source=f"https://www.mapillary.com/app/?pKey={row['id']}",
+        sequence=str(row.get("sequence") or ""),
     )
 
 
@@ -79,7 +80,8 @@ def _described(row: dict[str, Any], file: Path) -> Seen:
         return Seen(path, reason=f"mapillary_tools could not describe it ({why})")
     heading = (row.get("MAPCompassHeading") or {}).get("TrueHeading", float("nan"))
     time = _time(str(row.get("MAPCaptureTime")))
-    return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading, time)
+    drive = str(row.get("MAPSequenceUUID") or "")
+    return Seen(path, row["MAPLatitude"], row["MAPLongitude"], heading, time, sequence=drive)
 
 
 def _time(text: str) -> np.datetime64:

@@ -50,6 +50,7 @@ def seen_of(item: dict[str, Any], path: str) -> Seen:
         producer=str(told.get("geovisio:producer") or (named[0] if named else "")),
         licence=str(told.get("license") or ""),
         source=links[0] if links else str(item["id"]),
+        sequence=str(item.get("collection") or ""),
     )
 
 

@@ -40,6 +40,7 @@ USUAL = {
     "zone": ("zone", "utm_zone", "zone_number"),
     "time": ("time", "timestamp", "captured_at", "shot_at", "taken_at", "date", "datetime",
              "date_time", "datetimeoriginal", "created_at"),
+    "sequence": ("sequence", "sequence_key", "sequence_id", "drive", "traverse", "trip"),
 }  # fmt: skip
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
@@ -110,6 +111,8 @@ def read(
         columns["heading"] = numbers(table.column(found["heading"]))
     if "time" in found:
         columns["time"] = times(table.column(found["time"]))
+    if "sequence" in found:
+        columns["sequence"] = table.column(found["sequence"]).cast(pa.string()).combine_chunks()
     reasons: dict[int, str] = {}
     if "path" in found:
         named = table.column(found["path"])

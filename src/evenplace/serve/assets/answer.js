@@ -67,13 +67,12 @@ function position(spot) {
 function meter(answer, kind) {
   const share = Math.max(0, Math.min(1, answer.confidence));
   const percent = Math.round(100 * share);
-  const words = answer.calibrated
-    ? `Answers like this one are right ${percent} times in\u00a0100.`
-    : `Confidence ${share.toFixed(2)}, a score and no probability. This run is uncalibrated: ${answer.doubt}.`;
+  const told = answer.calibrated ? answer.meaning : `confidence ${share.toFixed(2)}, ${answer.meaning}`;
+  const words = sentence(told).replace("times in 100", "times in\u00a0100");
   return node("div", { class: "confidence" },
     node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
       node("i", { "width%": percent })),
-    node("p", { class: "soft" }, words));
+    answer.abstains ? null : node("p", { class: "soft" }, words)); // its reason has said that
 }
 
 function alternatives(answer) {
