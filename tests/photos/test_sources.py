@@ -237,6 +237,17 @@ def test_panoramax_is_fetched_page_by_page_once(
     assert str(photos.time[0]) == "2024-05-01T10:00:00"
 
 
+def test_a_table_of_somebody_else_is_not_added_to(
+    stub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    Path("mine/index.csv").write_text("path,latitude,longitude\nx.jpg,48.1,11.5\n")
+    line = f"fetch panoramax --bbox 11.5,48.1,11.6,48.2 --out mine --rate 500 --api {stub}"
+    assert "has other columns than fetch writes; use another folder" in typed(line, code=2)
+    assert [one.name for one in Path("mine").iterdir()] == ["index.csv"]
+
+
 def test_mapillary_is_asked_cell_by_cell_with_the_token_in_no_address(
     stub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,7 +157,10 @@ def _known(table: Path) -> set[str]:
     if not table.exists():
         return set()
     with table.open(encoding="utf-8", newline="") as file:
-        return {row["path"] for row in csv.DictReader(file)}
+        rows = csv.DictReader(file)
+        if tuple(rows.fieldnames or ()) != COLUMNS:
+            raise PhotoError(f"{table} has other columns than fetch writes; use another folder")
+        return {row["path"] for row in rows}
 
 
 def _add_row(table: Path, seen: Seen) -> None:
