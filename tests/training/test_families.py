@@ -63,9 +63,8 @@ def test_the_loss_falls_and_every_place_gets_a_prototype(
     if family == "cliques":  # as the network learns, batches are mined that are harder for it
         raw = quick_run(town, tmp_path / "raw", *settings, "lr=1e-9")
         assert _pair_loss(trained, town) < 0.97 * _pair_loss(raw, town)
-    elif family == "generations":  # the second starts afresh, with a teacher's loss on top
-        assert losses[1] < losses[0]
-        assert losses[-1] < losses[half]
+    elif family == "generations":  # the second has a teacher's loss on top; untrained it stays
+        assert losses[-1] < 0.96 * losses[half]
     else:
         assert losses[half:].mean() < losses[:half].mean()
     loaded = load_checkpoint(tmp_path / "run/model.safetensors").network

@@ -104,5 +104,5 @@ def _recolour(photos: Tensor, generator: torch.Generator, jitter: float) -> Tens
 
 def _grey(photos: Tensor) -> Tensor:
     """How bright each pixel looks: (B, 3, H, W) -> (B, 1, H, W)."""
-    weights = photos.new_tensor([0.2989, 0.587, 0.114])
+    weights = torch.tensor([0.2989, 0.587, 0.114], device=photos.device)
     return torch.einsum("bchw,c->bhw", photos, weights)[:, None]
