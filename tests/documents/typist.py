@@ -26,7 +26,7 @@ SMALL = {"--seeds": "1", "--nproc-per-node": "2"}
 TINY_TOWN = {"--photos": "24", "--queries": "8"}  # of verbs that draw one
 HERE = {"http://milvus:19530": "milvus.db"}  # a file name is Milvus Lite
 QUICK = ("epochs=1", "image_size=96")  # of what trains, where the document does not say
-FEWER = ("folds=2",)  # of what has folds: the default, and studies of it
+FEWER = ("folds=2", "verify=8")  # of what has folds: the default, and studies of it
 SERVICE = "127.0.0.1:8000"
 PATIENCE = 120  # seconds for a service to start
 

@@ -1,5 +1,6 @@
 """Studies, run for real on a few drawn photos: resumed, paired, printed."""
 
+import inspect
 import io
 import itertools
 import re
@@ -15,6 +16,7 @@ from evenplace.cli import main
 from evenplace.errors import PhotoError, SettingError
 from evenplace.report.figures import tier_bars
 from evenplace.report.tables import spread
+from evenplace.retrieval import Search
 from evenplace.run.run import Run
 from evenplace.study import (
     STUDIES,
@@ -31,7 +33,7 @@ from evenplace.study.confidence_tables import abstention_table
 from evenplace.study.cost_tables import pipeline_table, read_bytes
 from evenplace.study.figures import draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
-from evenplace.study.runs import minutes
+from evenplace.study.runs import ENGINE, engine_settings, minutes
 from evenplace.study.tables import gain_table, query_tier, recall_by_area
 from evenplace.study.write import TABLES
 from evenplace.training.recipe import find_recipe
@@ -424,7 +426,17 @@ def test_findings_of_some_systems_are_compared_among_themselves(found: Findings)
     assert minutes(found.folders) > minutes(some.only(("CFD",)).folders) > 0
 
 
-@pytest.mark.slow
+def test_every_system_is_asked_in_a_way_that_the_engine_knows() -> None:
+    known = {*inspect.signature(Search).parameters, "verify", "features"}
+    assert set(ENGINE) <= known
+    for name in STUDIES:
+        for system in find_study(name).systems:
+            assert set(engine_settings(system.search)) <= known, (name, system.name)
+            rules = () if "rerank" in system.search else set(system.search) - set(ENGINE)
+            assert not rules, f"{name}: {system.name} has settings of no rule: {rules}"
+
+
+@pytest.mark.long
 def test_every_part_of_the_layer_is_a_switch_that_changes_the_answers(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

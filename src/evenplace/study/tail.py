@@ -78,9 +78,8 @@ def beyond() -> Study:
         (
             System("recommended", OURS),
             System("shortlist of 5", OURS, search={"shortlist": 5}),
-            System("shortlist of 50", OURS, search={"shortlist": 50}),
+            System("shortlist of 20", OURS, search={"shortlist": 20}),
             System("whole database", OURS, search={"exact": True}),
-            System("neighbour cells within 30 m", OURS, search={"neighbours": 30.0}),
             System("places of 4 headings", OURS, ("heading_bins=4",)),
             System("places of 40 m", OURS, ("cell=40",)),
         ),
