@@ -20,7 +20,7 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Floats, write_array
+from evenplace.retrieval.arrays import Column, Floats, Rows, write_array
 from evenplace.retrieval.codec import Codec, Descriptors, measure_loss
 from evenplace.retrieval.generation import (
     Order,
@@ -142,18 +142,24 @@ def index_descriptors(
         _write_levels(target, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(target, ordered, places, order.starts)
-        values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
-        stale = Stale.of_all(order.starts, len(ordered))
-        scale, tuning = write_derived(
-            target, scale or learned, values, ordered, order.starts, stale=stale
-        )
-        for name in spectra:
-            spread = photo_spread(values, order.starts)
-            points = draw_frequencies(name, values.shape[1], spread=spread)
-            write_spectra(target, name, values, order.starts, points)
+        scale, tuning = _derive(target, scale or learned, codec, ordered, order.starts, spectra)
         manifest = replace(manifest, scale=scale, tuning=tuning, codec=codec.name, loss=loss)
         replace(manifest, files=entries(target, known)).write(folder)
     return open_index(folder)
+
+
+def _derive(
+    target: Path, scale: float, codec: Codec, photos: Photos, starts: Rows, spectra: Sequence[str]
+) -> tuple[float, dict[str, Any]]:
+    """Write what follows from descriptors and prototypes; the scale, and what codes lose."""
+    values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
+    stale = Stale.of_all(starts, len(photos))
+    found = write_derived(target, scale, values, photos, starts, stale=stale)
+    for name in spectra:
+        spread = photo_spread(values, starts)
+        points = draw_frequencies(name, values.shape[1], spread=spread)
+        write_spectra(target, name, values, starts, points)
+    return found
 
 
 def _write_values(
