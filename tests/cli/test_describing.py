@@ -38,6 +38,7 @@ def say(*words: object) -> str:
     return done.output
 
 
+@pytest.mark.long
 def test_two_processes_index_what_one_does_to_the_last_bit(town: Path, tmp_path: Path) -> None:
     alone, shared = tmp_path / "one", tmp_path / "two"
     words = ["-m", "evenplace", "index", str(alone), "--database", str(town / "database")]

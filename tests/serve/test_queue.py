@@ -295,7 +295,7 @@ def _holding(service: int) -> int:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_share_the_index_and_add_up_their_numbers(town: Town) -> None:
     with process(town, "--workers", "2") as (served, address):
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
