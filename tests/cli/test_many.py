@@ -159,7 +159,7 @@ def as_text(value: object) -> str:
 
 def test_what_was_not_answered_has_a_reason_and_no_position(here: Path) -> None:
     Path("trip/broken.jpg").write_bytes(b"\xff\xd8 no picture")
-    typed("locate run trip --min-precision 0.999 --out a.csv --out a.geojson --out a.html")
+    said = typed("locate run trip --min-precision 0.999 --out a.csv --out a.geojson --out a.html")
     rows = {Path(row["photo"]).name: row for row in rows_of("a.csv")}
     broken = rows.pop("broken.jpg")
     assert broken["status"] == "unreadable"
@@ -167,6 +167,10 @@ def test_what_was_not_answered_has_a_reason_and_no_position(here: Path) -> None:
     silent = [row for row in rows.values() if row["status"] == "no answer"]
     assert silent
     assert all(row["latitude"] == "" and "99.9 %" in row["reason"] for row in silent)
+    table = [line for line in said.splitlines() if "  no answer  " in line]
+    assert len(table) == len(silent)
+    assert max(map(len, table)) <= 100  # a terminal's width; one reason is told whole below
+    assert said.count(silent[0]["reason"]) == 1
     features = json.loads(Path("a.geojson").read_text())["features"]
     assert len(features) == 13
     assert sum(one["geometry"] is None for one in features) == len(silent) + 1

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from threading import Event, Timer
 
 import numpy as np
 import pytest
@@ -185,6 +186,27 @@ def test_work_on_threads_comes_in_order_and_not_all_at_once() -> None:
     assert [next(found) for _ in range(3)] == [0, 1, 4]
     assert len(begun) <= 9
     assert list(found) == [item * item for item in range(3, 100)]
+
+
+def test_who_stops_listening_waits_only_for_what_is_under_way() -> None:
+    begun: list[str] = []
+    second, go_on = Event(), Event()
+
+    def work(item: str) -> str:
+        begun.append(item)
+        if item == "b":
+            second.set()
+            assert go_on.wait(30)
+        return item
+
+    found = in_order(work, "abcdef", threads=1)
+    assert next(found) == "a"
+    assert second.wait(30)
+    stopper = Timer(0.2, go_on.set)
+    stopper.start()
+    found.close()  # type: ignore[attr-defined]
+    stopper.join()
+    assert begun == ["a", "b"]
 
 
 def exported_kinds() -> dict[str, NetworkSpec]:

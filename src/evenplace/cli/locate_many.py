@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from evenplace.run.tagging import Tagged, Tagging
 
 SHOWN = 20  # lines of the table on screen
+WIDE = 44  # letters of a reason in it
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,9 @@ def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -
     print_table(("photo", "where", "give or take", "confidence", "like"), rows)
     if len(lines) > SHOWN:
         say(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all")
+    cut = [line for line in reversed(lines[:SHOWN]) if line.reason != _short(line.reason)]
+    for line in {line.status: line for line in cut}.values():
+        say(f"{line.status}, {Path(line.photo).name} for example: {line.reason}")
     say(_summary(lines, rate))
     alike = [line.matches[0].similarity for line in lines if line.matches]
     if learned and (shifted := find_shift(alike, learned.likeness)):
@@ -198,13 +203,19 @@ def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -
 
 def _cells(line: "Located") -> list[str]:
     if not line.answered or line.spot is None:
-        return [line.status, "", f"{line.confidence:.2f}" if line.matches else "", line.reason]
+        sure = f"{line.confidence:.2f}" if line.matches else ""
+        return [line.status, "", sure, _short(line.reason)]
     spot = line.spot
     where = f"east {spot.east:.1f}, north {spot.north:.1f}"
     if spot.latitude is not None:
         where = f"{spot.latitude:.6f}, {spot.longitude:.6f}"
     like = Path(line.matches[0].path).name
     return [where, f"{spot.major:.0f} m", f"{line.confidence:.2f}", like]
+
+
+def _short(reason: str) -> str:
+    """As much of it as a table has room for."""
+    return shorten(reason, WIDE, placeholder=" …")
 
 
 def _summary(lines: "list[Located]", rate: float) -> str:

@@ -25,6 +25,7 @@ from evenplace.photos.table import Skipped
 
 Pixels = NDArray[np.uint8]
 Photo = str | bytes | Image.Image
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -82,15 +83,23 @@ def load_now(photos: Sequence[Photo], size: Size, rows: list[int]) -> Batch:
     return _gather(rows, [_decode(photo, size) for photo in photos], size)
 
 
-def in_order(work: Callable[[int], Result], items: Iterable[int], threads: int) -> Iterator[Result]:
-    """Work on items on threads; what they give, in their order, and never far ahead."""
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Iterator[Result]:
+    """Work on items on threads; what they give, in their order, and never far ahead.
+
+    Whoever stops listening waits for what is under way, and for nothing else.
+    """
     coming = iter(items)
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="describe") as pool:
+    pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="describe")
+    try:
         waiting = deque(pool.submit(work, item) for item in islice(coming, 2 * threads))
         while waiting:
             found = waiting.popleft().result()
             waiting.extend(pool.submit(work, item) for item in islice(coming, 1))
             yield found
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _gather(rows: list[int], decoded: list[_Decoded], size: Size) -> Batch:

@@ -218,11 +218,11 @@ def say_bar(min_precision: float, least: float, confidence: float) -> str:
 
     Digits are shown until the confidence and the bar are two numbers.
     """
-    asked = f"{100 * min_precision:g} % right, each answer and all together,"
+    asked = f"{100 * min_precision:g} % right, each answer and all together"
     if least > 1:
         return f"no answer of the rehearsal was sure enough for {asked}"
     digits = next((d for d in range(6) if round(100 * confidence, d) != round(100 * least, d)), 6)
-    return f"{asked} takes {_hundredths(least, digits)} or more"
+    return f"{asked}, takes {_hundredths(least, digits)} or more"
 
 
 def _hundredths(share: float, digits: int = 0) -> str:

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.describe.describer import Progress
+from evenplace.describe.decoding import in_order
+from evenplace.describe.describer import Described, Progress
 from evenplace.photos.asked import Picture
 from evenplace.photos.gather import Seen
 from evenplace.photos.geodesy import to_metres
@@ -103,14 +104,22 @@ def locate_pictures(
     k: int = 5,
     progress: Progress | None = None,
 ) -> Iterator[list[Located]]:
-    """Answer blocks of pictures, each in one go: described in batches, asked in batches."""
-    assert engine.describer is not None
-    name, reach, done = index_name(engine.index), _reach(engine.index), 0
-    for block in blocks:
-        sources = [picture.source for picture in block]
-        show = None if progress is None else _after(progress, done)
-        described = engine.describer.describe(sources, progress=show)
-        asked = [sources[row] for row in described.rows]
+    """Answer blocks of pictures: described in batches, asked in batches.
+
+    While one block is answered the next is described, so that no core waits for Python.
+    """
+    describer = engine.describer
+    assert describer is not None
+    name, reach, begun = index_name(engine.index), _reach(engine.index), 0
+
+    def describe(pictures: Sequence[Picture]) -> tuple[Sequence[Picture], Described]:
+        nonlocal begun  # one thread describes, a block after the other
+        show = None if progress is None else _after(progress, begun)
+        begun += len(pictures)
+        return pictures, describer.describe([one.source for one in pictures], progress=show)
+
+    for pictures, described in in_order(describe, blocks, threads=1):
+        asked = [pictures[row].source for row in described.rows]
         answers = engine.answers(described.descriptors, k, pictures=asked)
         plain = answers_json(engine.index, [replace(one, places=()) for one in answers], name)
         found = dict(zip(described.rows.tolist(), zip(answers, plain, strict=True), strict=True))
@@ -119,9 +128,8 @@ def locate_pictures(
             _located(picture, found[row][0], found[row][1], reach)
             if row in found
             else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
-            for row, picture in enumerate(block)
+            for row, picture in enumerate(pictures)
         ]
-        done += len(block)
 
 
 def _after(progress: Progress, before: int) -> Progress:
