@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
 from evenplace.retrieval.calibration import Way, find_shift, fit_calibration
-from evenplace.retrieval.rehearsal import Rehearsal
+from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import L2, Fused
 from tests.drawn import rehearsed
 
@@ -168,6 +168,19 @@ def test_what_counts_as_right_is_for_whoever_asks_to_say() -> None:
         ),
         likeness=(0.0,) * 60,
     )  # fmt: skip
+
+
+def test_where_every_answer_was_right_strays_teach_what_wrong_looks_like() -> None:
+    raw = np.linspace(-6, 6, 200)
+    stray = raw < -1
+    kind = np.where(stray, KINDS.index("away"), KINDS.index("taken"))
+    answers = rehearsed(raw, ~stray, Fused(), "evidence")
+    curve = replace(answers, kind=tuple(kind.tolist())).calibrate()
+    sure = curve([-3.0, -1.0, 1.0, 3.0])
+    assert (np.diff(sure) > 0.005).all()
+    assert sure[0] < 0.1 < 0.9 < sure[-1]
+    assert len(curve.probabilities) == len(curve.right) == np.count_nonzero(~stray)
+    assert all(curve.right)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])

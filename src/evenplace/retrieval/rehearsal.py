@@ -22,6 +22,7 @@ from evenplace.retrieval.calibration import Calibration, Way, fit_calibration
 KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.rehearsal`
 _COLUMNS = ("confidence", "facing", "metres", "degrees", "likeness", "tier", "kind")
 _FITTED = [KINDS.index(kind) for kind in ("taken", "light")]  # what the curve is fitted to
+_WRONG = 10  # wrong answers that teach a slope
 _GROUP = 150  # answers without which a group cannot tell 90 % from 95 %
 
 
@@ -54,7 +55,11 @@ class Rehearsal:
         return replace(way, facing=False) == self.way
 
     def calibrate(self, radius: float = 25.0, heading: float | None = None) -> Calibration:
-        """The curve where an answer is right within `radius` metres, and `heading` degrees."""
+        """The curve where an answer is right within `radius` metres, and `heading` degrees.
+
+        Where hardly any answer was wrong, photos off the map teach what wrong looks like:
+        otherwise every answer would be as sure as any other.
+        """
         right, way = np.array(self.metres) <= radius, self.way
         raw = np.array(self.confidence if heading is None else self.facing)
         if heading is not None:
@@ -62,10 +67,14 @@ class Rehearsal:
             way = replace(way, facing=True)
         kind, alike = np.array(self.kind), np.array(self.likeness)
         asked = np.flatnonzero(np.isin(kind, _FITTED))
-        curve = fit_calibration(raw[asked], right[asked], way, likeness=alike[asked])
-        away = kind == KINDS.index("away")
+        away = np.flatnonzero(kind == KINDS.index("away"))
+        few = np.count_nonzero(~right[asked]) < _WRONG
+        taught = np.append(asked, away) if few else asked
+        curve = fit_calibration(raw[taught], right[taught], way, likeness=alike[taught])
         return replace(
             curve,
+            probabilities=curve.probabilities[: len(asked)],
+            right=curve.right[: len(asked)],
             groups=self._groups(asked),
             away=tuple(curve(raw[away], alike[away]).tolist()),
             likeness=tuple(alike[asked].tolist()),
