@@ -66,10 +66,8 @@ def kill_when(process: "subprocess.Popen[bytes]", run: Path, after: float) -> bo
     return True
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[pytest.mark.long] * (case != "cached")) for case in CASES]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES)
 def test_a_killed_run_goes_on_as_if_unbroken(
     town: tuple[Path, Photos], tmp_path: Path, case: str
 ) -> None:

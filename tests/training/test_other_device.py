@@ -116,7 +116,13 @@ def test_every_method_trains_elsewhere(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [AUGMENTED, RESUMED], ids=["augmented", "taken up"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(AUGMENTED, id="augmented", marks=pytest.mark.long),
+        pytest.param(RESUMED, id="taken up"),
+    ],
+)
 def test_photos_are_augmented_and_runs_taken_up_elsewhere(
     town: Photos, tmp_path: Path, device: torch.device, settings: list[str]
 ) -> None:
