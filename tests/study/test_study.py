@@ -249,6 +249,16 @@ def test_studies_cover_the_paper_s_tables() -> None:
     assert {("beta", 0.01), ("kappa", 0.05), ("alpha", 0.7)} <= values
 
 
+def test_losses_that_are_compared_have_one_scale() -> None:
+    """What a file says aloud is what the recipe has, so that only the kind of the loss differs."""
+    usual = find_recipe("dapr-m-paper-small").loss.settings
+    for name in ("losses", "modules", "partition", "margin"):
+        for system in find_study(name).systems:
+            if system.recipe == "dapr-m-paper-small" and system.loss is not None:
+                assert system.loss["scale"] == usual["scale"], (name, system.name)
+                assert system.loss.get("margin", usual["margin"]) == usual["margin"]
+
+
 def test_every_host_is_compared_with_itself_and_only_the_loss_differs() -> None:
     systems = {one.name: one for one in find_study("plug-in").systems}
     hosts = [name for name in systems if "LB" not in name]

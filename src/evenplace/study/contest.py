@@ -6,10 +6,10 @@
 
 from evenplace.retrieval.rerank import Fused
 from evenplace.study.spec import Study, System
-from evenplace.study.tail import L2, OURS
 from evenplace.training.recipe import recipe_names
 
-EXACT = {**L2, "exact": True}
+OURS = "dapr-m"
+EXACT = {"rerank": "l2", "confidence": "l2", "verify": 0, "exact": True}
 LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false", "verify=0")
 PARTS = {
     "prototypes softmax": ("prototypes=softmax",),

@@ -13,10 +13,10 @@ from evenplace.evaluation import Recalls, Scores, compare_pairs
 from evenplace.evaluation.scores import recalls
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown, span, spread
-from evenplace.study import paper
 from evenplace.study.runs import Findings
 
 RANKS = (1, 5, 10)
+TIME = "paper, ms"  # the paper's column of a query's time
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,13 @@ def _with_counts(
 
 def _classifies(found: Findings) -> bool:
     """Whether a classifier alone is among them, which the paper judges by LR@N."""
-    alone = paper.KINDS["classification"]
-    return any(one.system.name.partition(" + LB")[0] in alone for one in found.outcomes)
+    return any(one.system.kind == "classification" for one in found.outcomes)
 
 
 def paper_columns(found: Findings, *, tail: bool) -> list[str]:
     """The paper's columns of these systems, of its tail or of all queries."""
     named = dict.fromkeys(column for one in found.outcomes for column in one.system.paper)
-    return [column for column in named if column != paper.TIME and ("tail" in column) is tail]
+    return [column for column in named if column != TIME and ("tail" in column) is tail]
 
 
 def gain_table(found: Findings, rank: int = 1) -> str:
