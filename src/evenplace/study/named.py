@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from functools import partial
 from importlib import resources
+from typing import Any
 
 from evenplace.errors import unknown_name
 from evenplace.study.contest import contest, descriptors, layer
@@ -31,16 +32,17 @@ def read_study(name: str) -> Study:
     told = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     shared, paper = told.pop("all", {}), told.pop("paper", {})
     systems = [
-        System(**{key: _frozen(value) for key, value in {**shared, **row}.items()},
+        System(**{key: frozen(value) for key, value in {**shared, **row}.items()},
                paper=paper.get(row["name"], {}))
         for row in told.pop("systems")
     ]  # fmt: skip
-    rest = {key: _frozen(value) for key, value in told.items()}
+    rest = {key: frozen(value) for key, value in told.items()}
     return Study(name, systems=tuple(systems), **rest)
 
 
-def _frozen(value: object) -> object:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def frozen(value: Any) -> Any:
+    """Lists of a file as tuples."""
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
 
 
 _DECLARED = [file.name.removesuffix(".toml") for file in _FOLDER.iterdir()]

@@ -5,7 +5,6 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 """
 
 import csv
-import fnmatch
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -86,15 +86,7 @@ def _names(file: Path) -> list[str]:
     return next(csv.reader([line], delimiter=_delimiter(file)), [])
 
 
-def read(
-    path: Path,
-    /,
-    pattern: str | None = None,
-    zone: int | None = None,
-    *,
-    files: bool = True,
-    **names: str,
-) -> Photos:
+def read(path: Path, /, zone: int | None = None, *, files: bool = True, **names: str) -> Photos:
     """Read a table; `names` says which of its columns is path, east, north, latitude, ….
 
     Paths in the table are relative to it, or to `images/` beside it.  A row is skipped, with the
@@ -116,11 +108,11 @@ def read(
     reasons: dict[int, str] = {}
     if "path" in found:
         named = table.column(found["path"])
-        columns["path"], reasons = _files(named, file, pattern) if files else (named, {})
+        columns["path"], reasons = _files(named, file) if files else (named, {})
     others = set(table.column_names) - set(found.values()) - set(columns)
     for name in [one for one in table.column_names if one in others]:
         columns[name] = table.column(name).combine_chunks()
-    return gather(columns, reasons=reasons, zone=zone, where=file)
+    return gather(columns, reasons=reasons, where=file)
 
 
 def _refuse_swapped(
@@ -174,10 +166,12 @@ def _delimiter(file: Path) -> str:
     return max(marks, key=lambda mark: first.count(mark.encode()))
 
 
-def numbers(column: pa.ChunkedArray) -> Doubles:
-    """A column as numbers, NaN where it holds none."""
+def numbers(column: pa.Array | pa.ChunkedArray) -> Doubles:
+    """A column as numbers, NaN where it holds none; one cast when all are good."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), "nan", column)
     try:
-        return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+        return np.asarray(column.cast(pa.float64()), np.float64)
     except pa.ArrowInvalid:
         return np.array([_number(value) for value in column.to_pylist()])
 
@@ -231,10 +225,8 @@ def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict
     return columns
 
 
-def _files(
-    names: pa.ChunkedArray, file: Path, pattern: str | None
-) -> tuple[list[str], dict[int, str]]:
-    """Where each file of the table lies, and the rows whose file is not there or not wanted."""
+def _files(names: pa.ChunkedArray, file: Path) -> tuple[list[str], dict[int, str]]:
+    """Where each file of the table lies, and the rows whose file is not there."""
     paths, reasons = [], {}
     folders: dict[str, set[str]] = {}
     for row, name in enumerate(names.to_pylist()):
@@ -243,8 +235,6 @@ def _files(
         paths.append(path or text)
         if path is None:
             reasons[row] = f"there is no such file beside {file}"
-        elif pattern and not fnmatch.fnmatch(path.rsplit("/", 1)[-1], pattern):
-            reasons[row] = f"its name is not like {pattern}"
     return paths, reasons
 
 
