@@ -5,7 +5,7 @@ unless it is `Markup`, which is HTML already.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -59,8 +59,12 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
 
 def part(name: str, *values: Any, **named: Any) -> Markup:
     """A piece of a page: a macro of assets/parts.html."""
-    macro = getattr(_templates().get_template("parts.html").module, name)
-    return Markup(macro(*values, **named))
+    return _macro("parts.html", name)(*values, **named)
+
+
+def say(name: str, *values: Any, **named: Any) -> Markup:
+    """What to see in a section, in words: a macro of assets/captions.html."""
+    return _macro("captions.html", name)(*values, **named)
 
 
 def write_page(text: str, path: str | Path, error: type[EvenPlaceError] = RunError) -> Path:
@@ -101,6 +105,11 @@ def _stacked(cell: str) -> Markup:
 def asset(name: str) -> str:
     """The text of a file in report/assets."""
     return (resources.files("evenplace.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _macro(file: str, name: str) -> Callable[..., Markup]:
+    macro: Callable[..., Markup] = getattr(_templates().get_template(file).module, name)
+    return macro
 
 
 @cache
