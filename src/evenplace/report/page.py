@@ -50,7 +50,7 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
         scripts += [leaflet_file("leaflet.js"), asset("map.js")]
     if 'class="tiers switch"' in body:  # after the maps, which listen to it
         scripts.append(asset("report.js"))
-    template = _templates().get_template("page.html")
+    template = templates().get_template("page.html")
     return template.render(
         title=title, sections=sections, lead=lead, foot=foot, style=Markup(style),
         scripts=[Markup(code) for code in scripts],
@@ -108,12 +108,13 @@ def asset(name: str) -> str:
 
 
 def _macro(file: str, name: str) -> Callable[..., Markup]:
-    macro: Callable[..., Markup] = getattr(_templates().get_template(file).module, name)
+    macro: Callable[..., Markup] = getattr(templates().get_template(file).module, name)
     return macro
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """What is in assets; every value is escaped."""
     loader = PackageLoader("evenplace.report", "assets")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
 
