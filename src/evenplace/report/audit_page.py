@@ -21,7 +21,6 @@ from evenplace.report.figures import inline_svg, rank_count
 from evenplace.report.map import (
     Cells,
     Points,
-    Sheets,
     draw_places,
     lay_out,
     map_html,
@@ -127,17 +126,13 @@ def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
     if audit.diversity is not None:
         facts["similarity within"] = np.round(np.nan_to_num(audit.diversity.mean, nan=-1), 3)
     sheets, cells = draw_places(places, facts, sample_pictures(audit.photos, places, copies))
+    some = audit.photos[:: max(1, -(-len(audit.photos) // DOTS))]
+    dots = Points(sheets.points(some.positions, some.zone))
     return Section(
         "Where",
-        map_html(cells, Points(_dots(audit, sheets)), tiles=tiles_under(tiles, places)),
+        map_html(cells, dots, tiles=tiles_under(tiles, places)),
         say("audit_map", say_cities(places)),
     )
-
-
-def _dots(audit: Audit, sheets: Sheets) -> NDArray[np.float64]:
-    every = max(1, -(-len(audit.photos) // DOTS))
-    some = audit.photos[::every]
-    return sheets.points(some.positions, some.zone)
 
 
 def _recall(audit: Audit) -> Section:

@@ -42,21 +42,11 @@ def draw_tiers(found: Findings) -> Figure:
     return tier_bars([one.joint for one in found.outcomes])
 
 
-def draw_ranks(found: Findings) -> Figure:
-    """R@1, R@5 and R@10, overall and by tier (the paper's Figure 4)."""
-    return tier_bars([one.joint for one in found.outcomes], (1, 5, 10))
-
-
 def draw_long_tail(found: Findings) -> Figure:
     """Photos of each place, and along them R@1 and how alike a place's photos look (Figure 1)."""
     last, first = found.outcomes[-1], found.outcomes[0].parts[0]
     alike = read_kept(last.runs[0]).diversity()
     return rank_count(first.places, [one.parts[0] for one in found.outcomes], alike)
-
-
-def draw_map(found: Findings) -> Figure:
-    """The places in the colours of their tiers, with four zooms (Figure 2)."""
-    return map_figure(found.outcomes[0].parts[0].places)
 
 
 def draw_distribution(found: Findings) -> Figure:
@@ -188,31 +178,29 @@ def _by_tier(one: Outcome) -> list[float]:
     return [float(value) for value in np.mean(tiers, axis=0)]
 
 
-def draw_hosts(found: Findings) -> Figure:
-    """Each host beside itself with low-visit bias (supplement B)."""
-    return draw_multiples({found.splits[0].name: found})
-
-
 _SIZES = ("small", "medium", "large")
 _STEPS = ("#7a869a", "#56b4e9", "#0072b2")  # darker as more is changed
 _WHISKERS = "whiskers are 95 % intervals over spots."
 FIGURES: dict[str, tuple[Draw, str]] = {  # with what is to be seen
-    "ranks": (draw_ranks, f"R@1, R@5 and R@10 overall and by tier; {_WHISKERS}"),
+    "ranks": (  # the paper's Figure 4
+        lambda found: tier_bars([one.joint for one in found.outcomes], (1, 5, 10)),
+        f"R@1, R@5 and R@10 overall and by tier; {_WHISKERS}",
+    ),
     "long-tail": (
         draw_long_tail,
         "Places by photo count (log axis); R@1 of the queries of each tenth of them; the band is "
         "how alike a place's photos look (mean cosine, one deviation either side).",
     ),
-    "map": (
-        draw_map,
+    "map": (  # Figure 2
+        lambda found: map_figure(found.outcomes[0].parts[0].places),
         "Head, middle and tail places; two windows with most photos, two with the most even mix of "
         "tiers; numbers are photos of a place.",
     ),
     "distribution": (
         draw_distribution, "Photos of each place, the most photographed first, a line a map."
     ),
-    "hosts": (
-        draw_hosts,
+    "hosts": (  # supplement B
+        lambda found: draw_multiples({found.splits[0].name: found}),
         "R@1 of each method, plain and with low-visit bias (LB; LB up: the recommended strengths); "
         "tiers are shares of the queries by their place's photos.",
     ),
