@@ -31,7 +31,7 @@ from evenplace.study import (
 )
 from evenplace.study.confidence_tables import abstention_table
 from evenplace.study.cost_tables import pipeline_table, read_bytes
-from evenplace.study.figures import draw_lines
+from evenplace.study.figures import CAPTIONS, FIGURES, draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
 from evenplace.study.runs import ENGINE, engine_settings, minutes
 from evenplace.study.tables import gain_table, query_tier, recall_by_area
@@ -362,6 +362,8 @@ def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path
     for item in ITEMS:
         assert set(item.systems) <= {one.name for one in find_study(item.study).systems}
         assert set(item.tables) <= set(TABLES)
+        assert set(item.figures) <= set(FIGURES)
+    assert set(CAPTIONS) == set(FIGURES)
     plugged = next(one for one in paper_studies() if one.name == "plug-in")
     names = [one.name for one in plugged.systems]
     assert {"BoQ", "BoQ + LB", "ImAge + LB"} <= set(names)
