@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Any
 
 from evenplace.errors import unknown_name
-from evenplace.study.contest import contest, descriptors, layer
+from evenplace.study.contest import contest, layer
 from evenplace.study.elsewhere import elsewhere, second_look
 from evenplace.study.spec import Study, System
 
@@ -49,7 +49,6 @@ _DECLARED = [file.name.removesuffix(".toml") for file in _FOLDER.iterdir()]
 STUDIES: dict[str, Callable[[], Study]] = {
     **{name: partial(read_study, name) for name in sorted(_DECLARED)},
     "contest": contest,
-    "descriptors": descriptors,
     "elsewhere": elsewhere,
     "layer": layer,
     "second-look": second_look,

@@ -7,7 +7,9 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 import csv
 import json
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +29,8 @@ from evenplace.photos.table import Photos
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
-USUAL = {
-    "path": ("path", "file", "filename", "file_name", "image", "image_path", "image_name", "img",
-             "img_path", "photo", "photo_path", "picture", "filepath", "file_path", "name"),
-    "east": ("east", "easting", "utm_east", "utm_e", "utm_easting", "utm_x", "x"),
-    "north": ("north", "northing", "utm_north", "utm_n", "utm_northing", "utm_y", "y"),
-    "latitude": ("latitude", "lat", "gps_latitude", "gps_lat", "gpslatitude", "lat_deg", "y_wgs84"),
-    "longitude": ("longitude", "lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng",
-                  "gps_long", "gpslongitude", "lon_deg", "x_wgs84"),
-    "heading": ("heading", "bearing", "compass", "compass_angle", "yaw", "azimuth", "direction",
-                "ca", "northdeg", "gpsimgdirection", "heading_to_landmark"),
-    "zone": ("zone", "utm_zone", "zone_number"),
-    "time": ("time", "timestamp", "captured_at", "shot_at", "taken_at", "date", "datetime",
-             "date_time", "datetimeoriginal", "created_at"),
-    "sequence": ("sequence", "sequence_key", "sequence_id", "drive", "traverse", "trip"),
-}  # fmt: skip
+_FILE = resources.files("evenplace.photos") / "layouts" / "columns.toml"
+USUAL: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
 
