@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import PhotoError, SettingError, unknown_name
 from evenplace.photos.cities import is_made_up
-from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.geodesy import degrees
 from evenplace.photos.table import Photos, Skipped
 
 EVERY = "all"
@@ -94,12 +94,8 @@ def keep_box(photos: Photos, bbox: Sequence[float]) -> Photos:
 
 def globe(photos: Photos) -> tuple[Doubles, Doubles]:
     """Latitude and longitude of each photo, nan for local metres: (N,) each."""
-    lat, lon = np.full(len(photos), np.nan), np.full(len(photos), np.nan)
-    for zone in photos.zones:
-        here = photos.zone == zone
-        if zone:
-            lat[here], lon[here] = to_degrees(photos.east[here], photos.north[here], zone)
-    return lat, lon
+    latitude, longitude = degrees(photos.positions, photos.zone).T
+    return latitude, longitude
 
 
 def canonical(paths: pa.ChunkedArray) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.geodesy import degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.report.audit import Audit
@@ -205,7 +205,7 @@ def _needs(audit: Audit) -> Section:
     for number, need in enumerate(audit.needs, 1):
         where: str = f"{need.centre[0]:,.0f} E, {need.centre[1]:,.0f} N"
         if need.zone:
-            (lat,), (lon,) = to_degrees([need.centre[0]], [need.centre[1]], need.zone)
+            lat, lon = degrees(np.array(need.centre), need.zone)
             where = part("street", f"{lat:.5f}", f"{lon:.5f}")
         if len(audit.places.cities) > 1:
             where = Markup("{}: {}").format(need.city, where)
