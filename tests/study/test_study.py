@@ -34,7 +34,7 @@ from evenplace.study.cost_tables import pipeline_table, read_bytes
 from evenplace.study.figures import CAPTIONS, FIGURES, draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
 from evenplace.study.runs import ENGINE, engine_settings, minutes
-from evenplace.study.tables import gain_table, query_tier, recall_by_area
+from evenplace.study.tables import gain_table, query_columns, recall_by_area
 from evenplace.study.write import TABLES
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
@@ -410,7 +410,8 @@ def test_every_tier_and_light_is_counted_in_its_column(found: Findings) -> None:
                     key=lambda query: -part.predictions.photographed[query])  # fmt: skip
     tail = ranked[len(ranked) - int(0.3 * len(ranked)) :]
     within = [0 <= part.predictions.first_right[query] < 5 for query in tail]
-    assert query_tier("tail", 5).of(part) == pytest.approx(100 * np.mean(within))
+    (of_five,) = query_columns(("tail",), (5,)).values()
+    assert of_five(part) == pytest.approx(100 * np.mean(within))
     lit = {"light": {"day": part.head, "night": part.tail}}
     dark = replace(one, parts=tuple(replace(each, conditions=lit) for each in one.parts))
     text = pipeline_table({"": replace(found, outcomes=(dark,))})
