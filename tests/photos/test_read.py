@@ -83,6 +83,23 @@ def test_two_zones_are_two_cities_and_one_can_be_kept(tmp_path: Path) -> None:
     assert "zone 10" in kept.skipped[0].reason
 
 
+def test_a_pattern_chooses_by_name_whatever_the_layout(tmp_path: Path) -> None:
+    """Of a folder it says which files count; of a table and of a list the others are skipped."""
+    names = [drawn.sfxl_name(545000 + at, 4184000, note=kind) for at, kind in enumerate("abb")]
+    for name in names:
+        drawn.picture(tmp_path / "folder" / name)
+    (tmp_path / "folder" / "list.txt").write_text("\n".join(names), encoding="utf-8")
+    rows = [(name, 545000 + at, 4184000) for at, name in enumerate(names)]
+    table = drawn.table(tmp_path / "folder" / "t.csv", ("path", "east", "north"), rows)
+    assert len(read_photos(tmp_path / "folder", "sf-xl", "*@b@.jpg")) == 2
+    for where in (table, tmp_path / "folder" / "list.txt"):
+        photos = read_photos(where, pattern="*@b@.jpg")
+        assert photos.east.tolist() == [545001, 545002]
+        assert [one.reason for one in photos.skipped] == ["its name is not like *@b@.jpg"]
+        with pytest.raises(PhotoError, match=r"named like \*\.png; check the pattern"):
+            read_photos(where, pattern="*.png")
+
+
 def test_msls_reads_both_parts_of_every_city_without_panoramas(tmp_path: Path) -> None:
     root = drawn.msls(tmp_path)
     assert find_layout(root) == "msls"

@@ -204,11 +204,6 @@ def test_the_papers_query_tails_have_222_and_2044_queries() -> None:
         assert found[-1] == 0
 
 
-def test_shares_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(PlaceError, match="add up to 1"):
-        tiers([1, 2, 3], (0.5, 0.5, 0.5))
-
-
 def test_a_place_with_one_photo_is_the_middle() -> None:
     places = Grid().partition(photos_at([(1.0, 1.0)]))
     assert places.tiers.tolist() == [1]

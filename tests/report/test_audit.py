@@ -126,20 +126,21 @@ def test_a_text_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_our_own_predictions_are_read(tmp_path: Path) -> None:
-    rows = {
-        "path": ["q.jpg"],
-        "east": [1.0],
-        "north": [1.0],
-        "zone": [0],
-        "hit_right": [[True, False]],
+    rows = {  # the last two were taken where there is no place
+        "path": ["q.jpg", "r.jpg", "s.jpg"],
+        "east": [1.0, 900.0, 990.0],
+        "north": [1.0, 1.0, 1.0],
+        "zone": [0, 0, 0],
+        "hit_right": [[True, False], [True, True], [False, True]],
     }
     pq.write_table(pa.table(rows), tmp_path / "predictions.parquet")
     photos = Photos.from_arrays(east=[1.0], north=[1.0])
     answers = read_answers(tmp_path / "predictions.parquet", photos)
     recalls = recall_by_tier(answers, Grid().partition(photos))
     assert [(name, count, recall.mean) for name, count, recall in recalls] == [
-        ("all", 1, 100.0),
+        ("all", 3, pytest.approx(200 / 3)),
         ("middle", 1, 100.0),
+        ("no place", 2, 50.0),
     ]
 
 

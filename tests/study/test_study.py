@@ -31,10 +31,10 @@ from evenplace.study import (
 )
 from evenplace.study.confidence_tables import abstention_table
 from evenplace.study.cost_tables import pipeline_table, read_bytes
-from evenplace.study.figures import draw_lines
+from evenplace.study.figures import CAPTIONS, FIGURES, draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
 from evenplace.study.runs import ENGINE, engine_settings, minutes
-from evenplace.study.tables import gain_table, query_tier, recall_by_area
+from evenplace.study.tables import gain_table, query_columns, recall_by_area
 from evenplace.study.write import TABLES
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
@@ -249,6 +249,16 @@ def test_studies_cover_the_paper_s_tables() -> None:
     assert {("beta", 0.01), ("kappa", 0.05), ("alpha", 0.7)} <= values
 
 
+def test_losses_that_are_compared_have_one_scale() -> None:
+    """What a file says aloud is what the recipe has, so that only the kind of the loss differs."""
+    usual = find_recipe("dapr-m-paper-small").loss.settings
+    for name in ("losses", "modules", "partition", "margin"):
+        for system in find_study(name).systems:
+            if system.recipe == "dapr-m-paper-small" and system.loss is not None:
+                assert system.loss["scale"] == usual["scale"], (name, system.name)
+                assert system.loss.get("margin", usual["margin"]) == usual["margin"]
+
+
 def test_every_host_is_compared_with_itself_and_only_the_loss_differs() -> None:
     systems = {one.name: one for one in find_study("plug-in").systems}
     hosts = [name for name in systems if "LB" not in name]
@@ -352,6 +362,8 @@ def test_the_paper_s_page_has_every_table_in_its_order(found: Findings, tmp_path
     for item in ITEMS:
         assert set(item.systems) <= {one.name for one in find_study(item.study).systems}
         assert set(item.tables) <= set(TABLES)
+        assert set(item.figures) <= set(FIGURES)
+    assert set(CAPTIONS) == set(FIGURES)
     plugged = next(one for one in paper_studies() if one.name == "plug-in")
     names = [one.name for one in plugged.systems]
     assert {"BoQ", "BoQ + LB", "ImAge + LB"} <= set(names)
@@ -398,7 +410,8 @@ def test_every_tier_and_light_is_counted_in_its_column(found: Findings) -> None:
                     key=lambda query: -part.predictions.photographed[query])  # fmt: skip
     tail = ranked[len(ranked) - int(0.3 * len(ranked)) :]
     within = [0 <= part.predictions.first_right[query] < 5 for query in tail]
-    assert query_tier("tail", 5).of(part) == pytest.approx(100 * np.mean(within))
+    (of_five,) = query_columns(("tail",), (5,)).values()
+    assert of_five(part) == pytest.approx(100 * np.mean(within))
     lit = {"light": {"day": part.head, "night": part.tail}}
     dark = replace(one, parts=tuple(replace(each, conditions=lit) for each in one.parts))
     text = pipeline_table({"": replace(found, outcomes=(dark,))})

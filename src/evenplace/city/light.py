@@ -1,6 +1,9 @@
 """Days: sun, sky, shadows, haze, season and weather, for the survey's passes and the queries."""
 
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -10,14 +13,13 @@ from evenplace.city.buildings import Building
 from evenplace.city.canvas import smooth_noise
 
 Tone = tuple[float, float, float]
-CLEAR: tuple[Tone, Tone] = ((0.33, 0.53, 0.82), (0.74, 0.84, 0.93))
-PALE: tuple[Tone, Tone] = ((0.52, 0.66, 0.84), (0.86, 0.89, 0.91))
-GREY: tuple[Tone, Tone] = ((0.66, 0.69, 0.73), (0.82, 0.83, 0.84))
-DUSK: tuple[Tone, Tone] = ((0.24, 0.30, 0.50), (0.93, 0.66, 0.50))
-NIGHT: tuple[Tone, Tone] = ((0.03, 0.045, 0.10), (0.13, 0.12, 0.16))
+CLEAR: dict[str, Tone] = {"zenith": (0.33, 0.53, 0.82), "skyline": (0.74, 0.84, 0.93)}
+PALE: dict[str, Tone] = {"zenith": (0.52, 0.66, 0.84), "skyline": (0.86, 0.89, 0.91)}
 AROUND = 1080  # columns of the panorama: a third of a degree each
 ABOVE = 320  # rows of the panorama
 TOP = 1.9  # tangent of the highest elevation in it
+_FILE = resources.files("evenplace") / "city" / "days.toml"
+_DAYS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -48,74 +50,31 @@ class Day:
 
 
 def survey_days() -> tuple[Day, ...]:
-    """The passes of the survey: five days between spring and autumn, by daylight."""
-    return (
-        _sunny(0, "201405", "spring", azimuth=135, height=42, clouds=0.35),
-        _sunny(1, "201407", "summer", azimuth=215, height=55, clouds=0.15),
-        _grey(2, "201410", "autumn", ground="dry"),
-        _sunny(3, "201506", "summer", azimuth=255, height=34, clouds=0.5),
-        _sunny(4, "201509", "autumn", azimuth=160, height=38, clouds=0.65),
-    )
+    """The passes of the survey."""
+    return tuple(map(_day, _DAYS["survey"]))
 
 
 def query_days() -> tuple[Day, ...]:
-    """The days of the queries, none of them a day of the survey: rain, snow, dusk and night too."""
-    return (
-        _sunny(10, "201704", "spring", azimuth=100, height=30, clouds=0.45),
-        _sunny(11, "201708", "summer", azimuth=235, height=46, clouds=0.25),
-        _grey(12, "201711", "winter", ground="wet"),
-        _grey(13, "201801", "winter", ground="snow"),
-        _sunny(14, "201802", "winter", azimuth=190, height=24, clouds=0.3),
-        _sunny(15, "201810", "autumn", azimuth=150, height=33, clouds=0.55),
-        _grey(16, "201805", "summer", ground="wet"),
-        _dusk(17, "201809"),
-        _night(18, "201811"),
-    )
+    """The days of the queries."""
+    return tuple(map(_day, _DAYS["queries"]))
 
 
-def _sunny(
-    number: int, date: str, season: str, *, azimuth: float, height: float, clouds: float
-) -> Day:
+def _day(row: dict[str, Any]) -> Day:
+    told = {**_DAYS["light"][row["light"]], **row}
+    if told.pop("light") == "sunny":
+        told |= _sunshine(told["sun_height"], told["clouds"])
+    frozen: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in told.items()
+    }
+    return Day(**frozen)
+
+
+def _sunshine(height: float, clouds: float) -> dict[str, Tone]:
+    """A low sun is warm, and one behind clouds is weak."""
     warm = 1.0 - 0.16 * (1 - min(1.0, (height - 15) / 40))
-    zenith, skyline = CLEAR if clouds < 0.4 else PALE
     strength = 0.74 - 0.25 * clouds
-    return Day(
-        number, date, "day", season, "dry",
-        sun_azimuth=azimuth, sun_height=height,
-        sun=(strength * 1.04, strength * (0.5 + 0.5 * warm), strength * warm * 0.9),
-        ambient=(0.50, 0.54, 0.60), zenith=zenith, skyline=skyline, clouds=clouds,
-        haze=420, lit_windows=0.02, lamps=0.0,
-    )  # fmt: skip
-
-
-def _grey(number: int, date: str, season: str, *, ground: str) -> Day:
-    zenith, skyline = GREY
-    return Day(
-        number, date, "day", season, ground,
-        sun_azimuth=180, sun_height=50, sun=(0.06, 0.06, 0.06),
-        ambient=(0.76, 0.78, 0.80), zenith=zenith, skyline=skyline, clouds=0.9,
-        haze=320 if ground == "dry" else 260, lit_windows=0.1, lamps=0.0,
-    )  # fmt: skip
-
-
-def _dusk(number: int, date: str) -> Day:
-    zenith, skyline = DUSK
-    return Day(
-        number, date, "dusk", "autumn", "dry",
-        sun_azimuth=275, sun_height=15, sun=(0.22, 0.12, 0.06),
-        ambient=(0.38, 0.37, 0.46), zenith=zenith, skyline=skyline, clouds=0.5,
-        haze=300, lit_windows=0.3, lamps=0.2,
-    )  # fmt: skip
-
-
-def _night(number: int, date: str) -> Day:
-    zenith, skyline = NIGHT
-    return Day(
-        number, date, "night", "winter", "wet",
-        sun_azimuth=180, sun_height=40, sun=(0.0, 0.0, 0.0),
-        ambient=(0.24, 0.25, 0.31), zenith=zenith, skyline=skyline, clouds=0.3,
-        haze=300, lit_windows=0.34, lamps=0.55,
-    )  # fmt: skip
+    sun = (strength * 1.04, strength * (0.5 + 0.5 * warm), strength * warm * 0.9)
+    return {"sun": sun, **(CLEAR if clouds < 0.4 else PALE)}
 
 
 def draw_sky(day: Day, seed: int) -> Floats:

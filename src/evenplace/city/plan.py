@@ -54,6 +54,11 @@ class Street:
         along = self.along
         return np.array([-along[1], along[0]])
 
+    def spot(self, place: float, aside: float) -> Doubles:
+        """The position `place` metres from the start and `aside` metres left of the middle."""
+        where: Doubles = self.start + place * self.along + aside * self.left
+        return where
+
 
 @dataclass(frozen=True)
 class Block:
@@ -202,8 +207,7 @@ def _plant(rng: np.random.Generator, streets: tuple[Street, ...], blocks: list[B
             for side in (-1, 1):
                 if rng.random() < 0.72:
                     offset = side * (street.width / 2 - street.pavement + 0.8)
-                    spot = street.start + place * street.along + offset * street.left
-                    rows.append([*spot, rng.uniform(5, 8.5), rng.random()])
+                    rows.append([*street.spot(place, offset), rng.uniform(5, 8.5), rng.random()])
     for block in blocks:
         count = {"park": 34, "square": 12, "built": 2}[block.use]
         weights = rng.dirichlet(np.ones(4) * 1.2, count)
@@ -222,7 +226,7 @@ def _lamps(streets: tuple[Street, ...]) -> Doubles:
         for number, place in enumerate(np.arange(12, street.length - 8, 22.0)):
             side = 1 if number % 2 else -1
             offset = side * (street.width / 2 - street.pavement + 0.35)
-            rows.append(street.start + place * street.along + offset * street.left)
+            rows.append(street.spot(place, offset))
     return np.array(rows)
 
 
@@ -233,6 +237,5 @@ def _kerbs(streets: tuple[Street, ...]) -> Doubles:
         for side in sides:
             offset = side * (street.width / 2 - street.pavement - 1.15)
             for place in np.arange(15, street.length - 15, 6.2):
-                spot = street.start + place * street.along + offset * street.left
-                rows.append([*spot, *(street.along * -side)])
+                rows.append([*street.spot(place, offset), *(street.along * -side)])
     return np.array(rows)

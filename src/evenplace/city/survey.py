@@ -171,7 +171,7 @@ def _aim(rng: np.random.Generator, stands: _Stands, cell: tuple[int, int]) -> Ca
         room = street.width / 2 - 1.2
         side = np.sin(np.radians(look))  # looking right (positive), stand to the left
         aside = float(np.clip(side * 0.8 * room + rng.uniform(-0.3, 0.3) * room, -room, room))
-        spot = street.start + stands.place[index] * street.along + aside * street.left
+        spot = street.spot(stands.place[index], aside)
         if cell_of(*np.round(spot, 2)) == cell:
             break
     else:
@@ -249,20 +249,8 @@ def photo_name(shot: Shot) -> str:
     camera = shot.camera
     east, north = camera.east + ORIGIN[0], camera.north + ORIGIN[1]
     latitude, longitude = utm.to_latlon(east, north, ZONE, LETTER)
-    fields = [
-        f"{east:010.2f}",
-        f"{north:010.2f}",
-        f"{ZONE:02d}",
-        LETTER,
-        f"{latitude:09.5f}",
-        f"{longitude:010.5f}",
-        shot.name,
-        "00",
-        f"{round(camera.heading) % 360:03d}",
-        f"{round(camera.pitch):03d}",
-        "000",
-        f"{camera.height:.1f}",
-        shot.day.date,
-        shot.day.note,
-    ]
-    return "@" + "@".join(fields) + "@.jpg"
+    return (
+        f"@{east:010.2f}@{north:010.2f}@{ZONE:02d}@{LETTER}@{latitude:09.5f}@{longitude:010.5f}"
+        f"@{shot.name}@00@{round(camera.heading) % 360:03d}@{round(camera.pitch):03d}@000"
+        f"@{camera.height:.1f}@{shot.day.date}@{shot.day.note}@.jpg"
+    )

@@ -202,5 +202,5 @@ def _walkers(rng: np.random.Generator, town: Town) -> Doubles:
         for _ in range(int(rng.poisson(busy))):
             offset = (street.width / 2 - rng.uniform(0.5, street.pavement)) * rng.choice([-1, 1])
             place = rng.uniform(6, street.length - 6)
-            rows.append(street.start + place * street.along + offset * street.left)
+            rows.append(street.spot(place, offset))
     return np.array(rows)

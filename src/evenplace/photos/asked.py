@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 from PIL import Image
@@ -61,7 +61,7 @@ class Asked:
         """The pictures a few at a time, but for those `done`; of videos a frame every second."""
         if not every > 0:
             raise SettingError(f"--every {every:g} takes no frames; use seconds above 0")
-        for films, paths in _runs(self.paths):
+        for films, paths in groupby(self.paths, is_video):
             if films:
                 frames = (frame for path in paths for frame in _frames(path, every, done))
                 while block := list(islice(frames, FRAMES)):
@@ -143,15 +143,6 @@ def _tabled(file: Path) -> list[str]:
 def _beside(file: Path, name: str) -> str:
     beside = file.parent / name
     return str(beside if beside.exists() or not Path(name).exists() else Path(name))
-
-
-def _runs(paths: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
-    """Stretches of photos and of videos, in order."""
-    start = 0
-    for end in range(1, len(paths) + 1):
-        if end == len(paths) or is_video(paths[end]) != is_video(paths[start]):
-            yield is_video(paths[start]), list(paths[start:end])
-            start = end
 
 
 def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from evenplace.errors import PhotoError
+from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
 from evenplace.photos.layouts.tables import USUAL
 from evenplace.photos.pictures import open_picture
@@ -34,7 +35,7 @@ class Check:
         photos = self.photos
         known = int(np.isfinite(photos.heading).sum())
         dated = photos.time[~np.isnat(photos.time)]
-        spots = _count_spots(photos)
+        spots = int(spots_of(photos).max()) + 1
         lines = [
             f"layout {self.layout}: {len(photos):,} photos at {spots:,} different positions",
             *_places(photos),
@@ -116,13 +117,6 @@ def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = TRIED)
     for number, tile in enumerate(tiles):
         sheet.paste(tile, (number % ACROSS * TILE, number // ACROSS * TILE))
     return sheet
-
-
-def _count_spots(photos: Photos) -> int:
-    axes = (photos.zone, photos.north, photos.east)
-    order = np.lexsort(axes)
-    moved = np.any([np.diff(axis[order]) != 0 for axis in axes], axis=0)
-    return int(np.count_nonzero(moved)) + 1
 
 
 def _kind(reason: str) -> str:

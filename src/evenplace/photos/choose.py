@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evenplace.arrays import Doubles, Ints
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import PhotoError, SettingError, unknown_name
 from evenplace.photos.cities import is_made_up
-from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.geodesy import degrees
 from evenplace.photos.table import Photos, Skipped
 
 EVERY = "all"
@@ -44,15 +44,39 @@ def leave_strays(photos: Photos) -> Photos:
         return photos
     counts = np.bincount(photos.city, minlength=len(known))
     few = (counts <= STRAYS) & (counts <= SHARE * len(photos))
-    if not few.any():
+    return _leave_out(photos, few[photos.city], [
+        f"it is one of {counts[city]} far from all others, in {known[city]}; ask for city "
+        f"{known[city]} or all to keep it"
+        for city in photos.city[few[photos.city]]
+    ])  # fmt: skip
+
+
+def keep_zone(photos: Photos, zone: int | None) -> Photos:
+    """Keep the photos of one zone of several, and say that the others were left out."""
+    if zone is None or photos.zones == [zone]:
         return photos
-    gone = photos[few[photos.city]]
-    out = [
-        Skipped(path, f"it is one of {counts[known.index(city)]} far from all others, in {city}; "
-                f"ask for city {city} or all to keep it")
-        for path, city in zip(gone.names, gone.table.column("city").to_pylist(), strict=True)
-    ]  # fmt: skip
-    return Photos(photos[~few[photos.city]].table, [*photos.skipped, *out])
+    away = photos.zone != zone
+    if away.all():
+        raise PhotoError(f"no photo is in UTM zone {zone}; they are in {photos.zones}")
+    elsewhere = photos.zone[away]
+    reasons = [f"it is in UTM zone {one}, and zone {zone} was asked for" for one in elsewhere]
+    return _leave_out(photos, away, reasons)
+
+
+def keep_named(photos: Photos, pattern: str) -> Photos:
+    """The photos whose file is named like a shell pattern."""
+    unlike = np.array([not Path(one).match(pattern) for one in photos.paths], bool)
+    if unlike.all():
+        raise PhotoError(f"no photo is named like {pattern}; check the pattern")
+    return _leave_out(photos, unlike, [f"its name is not like {pattern}"] * int(unlike.sum()))
+
+
+def _leave_out(photos: Photos, gone: Bools, reasons: Sequence[str]) -> Photos:
+    """The photos but for some, which are skipped, each with its reason."""
+    if not gone.any():
+        return photos
+    out = [Skipped(*pair) for pair in zip(photos[gone].names, reasons, strict=True)]
+    return Photos(photos[~gone].table, [*photos.skipped, *out])
 
 
 def keep_box(photos: Photos, bbox: Sequence[float]) -> Photos:
@@ -70,12 +94,8 @@ def keep_box(photos: Photos, bbox: Sequence[float]) -> Photos:
 
 def globe(photos: Photos) -> tuple[Doubles, Doubles]:
     """Latitude and longitude of each photo, nan for local metres: (N,) each."""
-    lat, lon = np.full(len(photos), np.nan), np.full(len(photos), np.nan)
-    for zone in photos.zones:
-        here = photos.zone == zone
-        if zone:
-            lat[here], lon[here] = to_degrees(photos.east[here], photos.north[here], zone)
-    return lat, lon
+    latitude, longitude = degrees(photos.positions, photos.zone).T
+    return latitude, longitude
 
 
 def canonical(paths: pa.ChunkedArray) -> pa.Array:

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,7 @@ from evenplace.photos.layouts import mapillary, panoramax
 from evenplace.photos.layouts.tables import INDEX
 
 PANORAMAX, MAPILLARY = "https://api.panoramax.xyz", "https://graph.mapillary.com"
-COLUMNS = ("path", "latitude", "longitude", "heading", "time", "producer", "licence", "source",
-           "sequence")  # fmt: skip
+COLUMNS = tuple(one.name for one in fields(Seen) if one.name != "reason")
 FIELDS = ("id,geometry,computed_geometry,compass_angle,computed_compass_angle,captured_at,creator,"
           "sequence,thumb_1024_url")  # fmt: skip
 _CELL = 0.01  # degrees a side: the largest box Mapillary answers
@@ -165,14 +164,12 @@ def _known(table: Path) -> set[str]:
 
 def _add_row(table: Path, seen: Seen) -> None:
     fresh = not table.exists()
-    taken = "" if np.isnat(seen.time) else str(seen.time)
+    told = [getattr(seen, name) for name in COLUMNS]
     with table.open("a", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         if fresh:
             rows.writerow(COLUMNS)
-        rows.writerow((seen.path, seen.latitude, seen.longitude,
-                       "" if np.isnan(seen.heading) else seen.heading, taken, seen.producer,
-                       seen.licence, seen.source, seen.sequence))  # fmt: skip
+        rows.writerow("" if one != one else one for one in told)  # nan, NaT
 
 
 def _check(box: Box, most: int, rate: float) -> None:

@@ -1,4 +1,4 @@
-"""From what a reader found to `Photos`: rows without a position and other zones are set aside."""
+"""From what a reader found to `Photos`: rows without a position are set aside."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -52,7 +52,7 @@ def gather_seen(
     columns |= {"heading": np.array(told.pop("heading"), np.float32), "time": told.pop("time")}
     columns |= {"latitude": latitude, "longitude": longitude}
     columns |= {name: pa.array(words, pa.string()) for name, words in told.items() if any(words)}
-    return gather(columns, reasons=reasons, zone=zone, where=where)
+    return gather(columns, reasons=reasons, where=where)
 
 
 def picture_beside(file: Path, name: str) -> str | None:
@@ -68,10 +68,9 @@ def gather(
     skipped: Sequence[Skipped] = (),
     *,
     reasons: Mapping[int, str] | None = None,
-    zone: int | None = None,
     where: object = "the table",
 ) -> Photos:
-    """Make photos of columns, leaving out the rows with a reason, with no position, in other zones.
+    """Make photos of columns, leaving out the rows with a reason and those with no position.
 
     Every row left out is in `Photos.skipped`; when none is left, that is an error.
     """
@@ -81,9 +80,6 @@ def gather(
     _tell_poles(why, columns)
     for row in np.flatnonzero(~(np.isfinite(east) & np.isfinite(north))).tolist():
         why.setdefault(row, f"it has no position (east {east[row]}, north {north[row]})")
-    if zone is not None:
-        for row in np.flatnonzero(zones != zone).tolist():
-            why.setdefault(row, f"it is in UTM zone {zones[row]}, and zone {zone} was asked for")
     left_out = [*skipped, *(Skipped(_name(columns, row), why[row]) for row in sorted(why))]
     if len(why) == len(east):
         example = left_out[0] if left_out else Skipped("nothing", "it has no rows")
@@ -97,18 +93,6 @@ def gather(
         keep[list(why)] = False
         made = {name: _choose(values, keep) for name, values in made.items()}
     return Photos.from_arrays(**made, skipped=left_out)
-
-
-def keep_zone(photos: Photos, zone: int | None) -> Photos:
-    """Keep the photos of one zone of several, and say that the others were left out."""
-    if zone is None or photos.zones == [zone]:
-        return photos
-    away = photos[photos.zone != zone]
-    if len(away) == len(photos):
-        raise PhotoError(f"no photo is in UTM zone {zone}; they are in {photos.zones}")
-    reasons = [f"it is in UTM zone {one}, and zone {zone} was asked for" for one in away.zone]
-    out = [Skipped(*pair) for pair in zip(away.names, reasons, strict=True)]
-    return Photos(photos[photos.zone == zone].table, [*photos.skipped, *out])
 
 
 def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:

@@ -68,3 +68,14 @@ def to_degrees(east: ArrayLike, north: ArrayLike, zone: int) -> tuple[Doubles, D
         strict=False,
     )
     return np.asarray(lat), np.asarray(lon)
+
+
+def degrees(positions: Doubles, zones: ArrayLike) -> Doubles:
+    """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
+    globe = np.full(positions.shape, np.nan)
+    zones = np.broadcast_to(np.asarray(zones), positions.shape[:-1])
+    for zone in np.unique(zones[zones != 0]).tolist():
+        here = zones == zone
+        east, north = positions[here].T
+        globe[here] = np.stack(to_degrees(east, north, zone), axis=1)
+    return globe

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evenplace.arrays import Doubles, Ints
+from evenplace.photos.layouts.tables import numbers
 from evenplace.photos.table import Skipped
 
 FIELDS = (
@@ -61,13 +62,13 @@ def _read_block(paths: pa.Array) -> NamedRows:
         int(row): f"its name has {_fields_of(paths[row])} fields where {TEMPLATE} has 15"
         for row in np.flatnonzero(~whole)
     }
-    numbers = {name: _numbers(parts[name]) for name in ("east", "north", "heading")}
-    bad = ~(np.isfinite(numbers["east"]) & np.isfinite(numbers["north"]))
+    known = {name: numbers(parts[name]) for name in ("east", "north", "heading")}
+    bad = ~(np.isfinite(known["east"]) & np.isfinite(known["north"]))
     for at in np.flatnonzero(bad):
         east, north = parts["east"][at].as_py(), parts["north"][at].as_py()
         told = f"its name gives east {east!r} and north {north!r}, not two numbers"
         reasons[int(rows[at])] = told
-    columns = _typed(parts, numbers)
+    columns = _typed(parts, known)
     if bad.any():
         keep = pa.array(np.flatnonzero(~bad))
         columns = {name: values.take(keep) for name, values in columns.items()}
@@ -101,21 +102,21 @@ def _fields_of(path: pa.Scalar) -> int:
     return str(path).rsplit("/", 1)[-1].count("@")
 
 
-def _typed(parts: dict[str, pa.Array], numbers: dict[str, Doubles]) -> dict[str, pa.Array]:
+def _typed(parts: dict[str, pa.Array], known: dict[str, Doubles]) -> dict[str, pa.Array]:
     south = _once(parts["letter"], lambda text: pc.and_(pc.less(text, "N"), pc.greater(text, "")))
-    zone = np.nan_to_num(np.asarray(_once(parts["zone"], lambda text: pa.array(_numbers(text)))))
+    zone = np.nan_to_num(np.asarray(_once(parts["zone"], lambda text: pa.array(numbers(text)))))
     zone = np.where(np.abs(zone) <= 60, zone, 0) * np.where(np.asarray(south), -1, 1)
     columns = {
-        "east": pa.array(numbers["east"]),
-        "north": pa.array(numbers["north"]),
+        "east": pa.array(known["east"]),
+        "north": pa.array(known["north"]),
         "zone": pa.array(zone.astype(np.int8)),
-        "heading": pa.array(numbers["heading"].astype(np.float32)),
+        "heading": pa.array(known["heading"].astype(np.float32)),
     }
     time = _once(parts["time"], read_times)
     if time.null_count < len(time):
         columns["time"] = time
     for name in NUMBERS:
-        if _filled(parts[name]) and not np.isnan(values := _numbers(parts[name])).all():
+        if _filled(parts[name]) and not np.isnan(values := numbers(parts[name])).all():
             columns[name] = pa.array(values)
     for name in WORDS:
         if _filled(parts[name]):
@@ -131,26 +132,6 @@ def _once(texts: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
 
 def _filled(texts: pa.Array) -> bool:
     return bool(pc.any(pc.not_equal(texts, "")).as_py())
-
-
-def _numbers(texts: pa.Array) -> Doubles:
-    """Texts as numbers, NaN where empty or unreadable; one cast when all are good."""
-    if not _filled(texts):
-        return np.full(len(texts), np.nan)
-    blank = pc.equal(texts, "")
-    if pc.any(blank).as_py():
-        texts = pc.if_else(blank, "nan", texts)
-    try:
-        return np.asarray(texts.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        return np.array([_number(text) for text in texts.to_pylist()])
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def read_times(texts: pa.Array) -> pa.Array:

@@ -6,6 +6,7 @@ its numbers, and refuses a folder that does not hold them.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from evenplace.errors import PhotoError, unknown_name
@@ -112,26 +113,18 @@ def _folder(path: Path, *names: str) -> Path:
     raise PhotoError(f"{path} has none of {', '.join(names)}; give the data set's own folder")
 
 
-def _sfxl(queries: str, home: str = "processed/test") -> Callable[[Path], tuple[Photos, Photos]]:
-    def read(path: Path) -> tuple[Photos, Photos]:
-        test = _folder(path, home, "test", ".")
-        return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, queries))
-
-    return read
+def _sfxl(path: Path, queries: str, home: str = "processed/test") -> tuple[Photos, Photos]:
+    test = _folder(path, home, "test", ".")
+    return sfxl.read(_folder(test, "database")), sfxl.read(_folder(test, queries))
 
 
-def _msls(subtask: str | None) -> Callable[[Path], tuple[Photos, Photos]]:
-    def read(path: Path) -> tuple[Photos, Photos]:
-        root = _folder(path, "train_val", ".")
-        cities = [city for city in MSLS_VAL if (root / city).is_dir()]
-        if not cities:
-            raise PhotoError(f"{path} holds neither cph nor sf; give the folder of MSLS")
-        return (
-            msls.read(root, cities=cities, part="database", subtask=subtask),
-            msls.read(root, cities=cities, part="query", subtask=subtask),
-        )
-
-    return read
+def _msls(path: Path, subtask: str | None) -> tuple[Photos, Photos]:
+    root = _folder(path, "train_val", ".")
+    cities = [city for city in MSLS_VAL if (root / city).is_dir()]
+    if not cities:
+        raise PhotoError(f"{path} holds neither cph nor sf; give the folder of MSLS")
+    read = partial(msls.read, root, cities=cities, subtask=subtask)
+    return read(part="database"), read(part="query")
 
 
 def _nordland(path: Path) -> tuple[Photos, Photos]:
@@ -151,13 +144,15 @@ def _nordland_tenth(path: Path) -> tuple[Photos, Photos]:
 
 
 PROTOCOLS = {
-    "sfxl-v1": Protocol(_sfxl("queries_v1"), 2_805_840, (1000,)),  # Flickr's
-    "sfxl-v2": Protocol(_sfxl("queries_v2"), 2_805_840, (598,)),  # phones'
+    "sfxl-v1": Protocol(partial(_sfxl, queries="queries_v1"), 2_805_840, (1000,)),  # Flickr's
+    "sfxl-v2": Protocol(partial(_sfxl, queries="queries_v2"), 2_805_840, (598,)),  # phones'
     # MSLS's cph and sf, official: subtask all, no panoramas, queries with a positive
-    "msls-val-740": Protocol(_msls("all"), 18_871, (740,), only_findable=True),
+    "msls-val-740": Protocol(partial(_msls, subtask="all"), 18_871, (740,), only_findable=True),
     # every query, as VPR-datasets-downloader writes them
-    "msls-val-all": Protocol(_msls(None), 18_871, (11_084, 11_120)),
-    "pitts30k-test": Protocol(_sfxl("queries", "images/test"), 10_000, (6816,)),
+    "msls-val-all": Protocol(partial(_msls, subtask=None), 18_871, (11_084, 11_120)),
+    "pitts30k-test": Protocol(
+        partial(_sfxl, queries="queries", home="images/test"), 10_000, (6816,)
+    ),
     # VPR-Bench, GSV-Cities, SALAD, BoQ: winter searched with every tenth summer frame
     "nordland-1f": Protocol(_nordland_tenth, 27_592, (2760,), frames=1),
     "nordland-2f": Protocol(_nordland, 3450, (3450,), frames=2),  # SelaVPR's Nordland-test

@@ -3,11 +3,10 @@
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.choose import keep_box, keep_cities, leave_strays
-from evenplace.photos.gather import keep_zone
+from evenplace.photos.choose import keep_box, keep_cities, keep_named, keep_zone, leave_strays
 from evenplace.photos.layouts import (
     exif,
     gsv,
@@ -26,26 +25,28 @@ from evenplace.photos.scan import check_exists, is_archive, picture_paths, unpac
 from evenplace.photos.table import Photos
 
 
-class Layout(NamedTuple):
-    """A way of laying photos out: whether a path is laid out so, and how to read it."""
+class Layout(Protocol):
+    """A module that knows a way of laying photos out."""
 
-    recognises: Callable[[Path], bool]
     read: Callable[..., Photos]
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a folder or file is laid out so."""
 
 
 LAYOUTS: dict[str, Layout] = {  # in the order they are tried
-    "gsv-cities": Layout(gsv.recognises, gsv.read),
-    "msls": Layout(msls.recognises, msls.read),
-    "mapillary": Layout(mapillary.recognises, mapillary.read),
-    "panoramax": Layout(panoramax.recognises, panoramax.read),
-    "table": Layout(tables.recognises, tables.read),
-    "list": Layout(lists.recognises, lists.read),
-    "nordland": Layout(nordland.recognises, nordland.read),
-    "pitts30k": Layout(pitts30k.recognises, pitts30k.read),
-    "sf-xl": Layout(sfxl.recognises, sfxl.read),
-    "takeout": Layout(takeout.recognises, takeout.read),
-    "track": Layout(track.recognises, track.read),
-    "exif": Layout(exif.recognises, exif.read),
+    "gsv-cities": gsv,
+    "msls": msls,
+    "mapillary": mapillary,
+    "panoramax": panoramax,
+    "table": tables,
+    "list": lists,
+    "nordland": nordland,
+    "pitts30k": pitts30k,
+    "sf-xl": sfxl,
+    "takeout": takeout,
+    "track": track,
+    "exif": exif,
 }
 
 
@@ -76,15 +77,16 @@ def read_photos(
     name = layout or ("table" if named else find_layout(where))
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
-    zone = given.get("zone")
-    known = inspect.signature(LAYOUTS[name].read).parameters
-    if "zone" not in known:
-        given.pop("zone", None)
+    zone, known = given.pop("zone", None), inspect.signature(LAYOUTS[name].read).parameters
     takes_any = any(one.kind is one.VAR_KEYWORD for one in known.values())
     if not takes_any and (unknown := set(given) - set(known)):
         raise PhotoError(f"the layout {name} has no setting {sorted(unknown)[0]!r}; leave it out")
-    photos = keep_zone(LAYOUTS[name].read(where, pattern=pattern, **given), zone)
+    usual = {"pattern": pattern, "zone": zone}  # not every layout asks while it reads
+    given |= {key: usual[key] for key in usual.keys() & known.keys()}
+    photos = keep_zone(LAYOUTS[name].read(where, **given), zone)
     photos = photos if bbox is None else keep_box(photos, bbox)
+    if pattern is not None and "pattern" not in known:
+        photos = keep_named(photos, pattern)
     if city is None:
         return photos if zone is not None else leave_strays(photos)
     return keep_cities(photos, [city] if isinstance(city, str) else city)

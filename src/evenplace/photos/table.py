@@ -100,6 +100,11 @@ class Photos:
         ]
         return cls(pa.table(arrays, names=list(made)), skipped)
 
+    @classmethod
+    def at(cls, positions: Doubles, zone: ArrayLike = 0) -> Self:
+        """Photos of which only the positions are known: (N, 2)."""
+        return cls.from_arrays(east=positions[:, 0], north=positions[:, 1], zone=zone)
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 

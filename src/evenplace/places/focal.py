@@ -10,6 +10,7 @@ import numpy as np
 
 from evenplace.arrays import Doubles, Floats, Ints, renumber
 from evenplace.errors import PlaceError, SettingError
+from evenplace.photos.nearby import turn
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.grid import Grid
@@ -75,9 +76,8 @@ class FocalGrid(CutByCity):
         labels = self.grid.find(ids, positions, heading)
         if self.tolerance is None:
             return labels
-        aim = self._bearings(positions, labels)
-        off = np.abs(np.mod(heading - aim + 180, 360) - 180)
-        return np.where(off <= self.tolerance, labels, -1)  # an unknown heading is nowhere
+        away = turn(heading, self._bearings(positions, labels))
+        return np.where(away <= self.tolerance, labels, -1)  # an unknown heading is nowhere
 
     def outlines(self, ids: Ints, zone: int) -> Doubles:
         return self.grid.outlines(ids, zone)

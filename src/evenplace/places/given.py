@@ -70,9 +70,7 @@ class Given(CutByCity):
         if not len(ids):
             return found
         centres = self.outlines(ids, 0).mean(axis=1)
-        east, north = positions.T
-        middles = Photos.from_arrays(east=centres[:, 0], north=centres[:, 1])
-        near = find_nearby(middles, Photos.from_arrays(east=east, north=north), self.reach)
+        near = find_nearby(Photos.at(centres), Photos.at(positions), self.reach)
         asked = np.repeat(np.arange(len(positions)), near.counts)
         gap = np.hypot(*(positions[asked] - centres[near.rows]).T)
         farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
@@ -93,12 +91,11 @@ def _values(photos: Photos, column: str) -> tuple[Ints, Bools]:
     values = photos.table.column(column).combine_chunks()
     known = np.asarray(values.is_valid())
     filled = photos.column(column)
-    if filled.dtype.kind not in "iuf":
-        at = np.unique(filled[known].astype(str), return_inverse=True)[1]
+    if filled.dtype.kind in "iuf":
+        numbers = np.nan_to_num(filled, nan=-1).astype(np.int64)
+    else:
         numbers = np.full(len(known), -1, np.int64)
-        numbers[known] = at
-        return numbers, known & (numbers >= 0)
-    numbers = np.nan_to_num(filled, nan=-1).astype(np.int64)
+        numbers[known] = np.unique(filled[known].astype(str), return_inverse=True)[1]
     return numbers, known & (numbers >= 0)
 
 

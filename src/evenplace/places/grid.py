@@ -108,14 +108,7 @@ class Grid(CutByCity):
         return asdict(self)
 
     def _span(self, photos: Photos) -> Span:
-        low = [
-            cell_numbers(np.array([axis.min()]), self.cell)[0]
-            for axis in (photos.east, photos.north)
-        ]
-        high = [
-            cell_numbers(np.array([axis.max()]), self.cell)[0]
-            for axis in (photos.east, photos.north)
-        ]
+        low, high = cell_range(photos, self.cell)
         if self.heading_bins > 1:
             low, high = [*low, 0], [*high, self.heading_bins - 1]
         return Span.between(low, high)
@@ -150,14 +143,7 @@ class Grid(CutByCity):
             used = groups < self.groups_in_use
             ids, counts, groups = ids[used], counts[used], groups[used]
             labels = renumber(used)[labels]
-        return Places.build(
-            self,
-            sheet,
-            labels=labels,
-            ids=ids,
-            counts=counts,
-            groups=groups,
-        )
+        return Places.build(self, sheet, labels=labels, ids=ids, counts=counts, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -166,6 +152,13 @@ class GridGroups(Grid):
 
     groups: int = 2
     min_photos: int = 10
+
+
+def cell_range(photos: Photos, cell: float) -> tuple[list[int], list[int]]:
+    """Column and row of the south-westernmost cell with photos, and of the north-easternmost."""
+    ends = (np.array([axis.min(), axis.max()]) for axis in (photos.east, photos.north))
+    (west, east), (south, north) = (cell_numbers(end, cell).tolist() for end in ends)
+    return [west, south], [east, north]
 
 
 def cell_numbers(metres: Doubles, cell: float) -> Ints:

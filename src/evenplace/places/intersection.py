@@ -41,7 +41,7 @@ class Intersection(CutByCity):
 
     def _cut(self, sheet: Sheet) -> Places:
         parents = tuple(one.partition(sheet.photos) for one in self.partitions)
-        span = Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
+        span = _rows(parents)
         found = tally(span.pack([one.labels for one in parents]), span.total, self.min_photos)
         bare = tuple(replace(one, labels=np.empty(0, np.int64)) for one in parents)
         return Places.build(
@@ -54,7 +54,7 @@ class Intersection(CutByCity):
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which fine place each position lies in: (N, 2) -> (N,)."""
-        span = Span.between([0] * len(self.parents), [max(len(one) - 1, 0) for one in self.parents])
+        span = _rows(self.parents)
         labels = [one.locate(positions, heading) for one in self.parents]
         return look_up(span.pack(ids.T), span.pack(labels), span.total)
 
@@ -69,3 +69,8 @@ class Intersection(CutByCity):
 
     def settings(self) -> dict[str, Any]:
         return {"min_photos": self.min_photos, "parents": [one.to_plain() for one in self.parents]}
+
+
+def _rows(parents: Sequence[Places]) -> Span:
+    """Every combination of places, one of each partition."""
+    return Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])

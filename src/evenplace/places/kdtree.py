@@ -120,8 +120,6 @@ def grow(east: Doubles, north: Doubles, most: int) -> tuple[Cuts, Ints]:
 
 def _label(cuts: Cuts, trunk: Trunk, codes: Ints) -> Ints:
     """The number of each photo's leaf, walking down from its cell of the trunk."""
-    numbered = np.full(len(cuts.everything), -1, np.int64)
-    numbered[cuts.rows_of(cuts.leaves)] = np.arange(len(cuts.leaves))
     start_of_bin = cuts.rows_of(trunk.nodes).astype(np.int32)[trunk.cell_of_bin]
     labels = np.empty(len(codes), np.int64)
     for block_rows in blocks(len(labels), SMALL):
@@ -130,7 +128,7 @@ def _label(cuts: Cuts, trunk: Trunk, codes: Ints) -> Ints:
         runs = np.append(0, np.flatnonzero(block[1:] != block[:-1]) + 1)
         spots = block[runs]
         rows = start_of_bin[_bins(spots, trunk.bits)].astype(np.int64)
-        found = numbered[cuts.walk(spots, rows)]
+        found = cuts.leaf_of[cuts.walk(spots, rows)]
         labels[block_rows] = np.repeat(found, np.diff(runs, append=len(block)))
     return labels
 

@@ -13,7 +13,7 @@ from evenplace.arrays import Doubles, Floats, Ints, blocks, renumber
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
-from evenplace.places.grid import CORNERS, cell_numbers
+from evenplace.places.grid import CORNERS, cell_numbers, cell_range
 from evenplace.places.keys import Span, look_up, tally
 from evenplace.places.table import Places, Sheet
 
@@ -45,7 +45,7 @@ class Quadtree(CutByCity):
 
     def _cut(self, sheet: Sheet) -> Places:
         east, north = sheet.photos.east, sheet.photos.north
-        span = self._span(east, north)
+        span = Span.between(*cell_range(sheet.photos, self.finest))
         keys = np.empty(len(east), np.int64)
         for rows in blocks(len(keys)):
             keys[rows] = span.pack(self._finest(east[rows], north[rows]))
@@ -94,12 +94,6 @@ class Quadtree(CutByCity):
     def _finest(self, east: Doubles, north: Doubles) -> list[Ints]:
         """Column and row of the smallest cells: (N,) each."""
         return [cell_numbers(axis, self.finest) for axis in (east, north)]
-
-    def _span(self, east: Doubles, north: Doubles) -> Span:
-        """The range of finest cells."""
-        ends = (np.array([axis.min(), axis.max()]) for axis in (east, north))
-        low, high = zip(*self._finest(*ends), strict=True)
-        return Span.between(low, high)
 
     def _ancestors(self, fine: Ints, level: Ints) -> Ints:
         """The ids of the cells at given levels that hold the finest ones: (F, 2) -> (F, 3)."""

@@ -98,6 +98,13 @@ class Cuts:
         return np.setdiff1d(self.everything, self.nodes, assume_unique=True)
 
     @cached_property
+    def leaf_of(self) -> Ints:
+        """The number of each row of `everything` among the leaves, -1 of a split."""
+        numbered = np.full(len(self.everything), -1, np.int64)
+        numbered[self.rows_of(self.leaves)] = np.arange(len(self.leaves))
+        return numbered
+
+    @cached_property
     def _steps(self) -> Ints:
         """A step down from each row of `everything` in one integer: shift, first half's row, line.
 
@@ -106,8 +113,8 @@ class Cuts:
         row = np.arange(len(self.everything))
         line = np.full(len(row), MASK + 1)
         shift = np.zeros(len(row), np.int64)
-        split = np.searchsorted(self.everything, self.nodes)
-        row[split] = np.searchsorted(self.everything, 2 * self.nodes)
+        split = self.rows_of(self.nodes)
+        row[split] = self.rows_of(2 * self.nodes)
         line[split], shift[split] = self.at, np.where(self.axes == EAST, STEPS, 0)
         steps: Ints = (shift << _SHIFT) | (row << _ROW) | line
         return steps
@@ -134,8 +141,6 @@ class Cuts:
 
     def find(self, positions: Doubles) -> Ints:
         """The number of the leaf each position falls in, -1 off the map: (N, 2) -> (N,)."""
-        numbered = np.full(len(self.everything), -1, np.int64)
-        numbered[np.searchsorted(self.everything, self.leaves)] = np.arange(len(self.leaves))
         west, south, east, north = self.root
         found = np.empty(len(positions), np.int64)
         for part in blocks(len(positions), BLOCK):
@@ -143,7 +148,7 @@ class Cuts:
             on = (x >= west) & (x <= east) & (y >= south) & (y <= north)
             codes = self.lattice.codes(np.where(on, x, west), np.where(on, y, south))
             rows = self.walk(codes, np.zeros(len(codes), np.int64))
-            found[part] = np.where(on, numbered[rows], -1)
+            found[part] = np.where(on, self.leaf_of[rows], -1)
         return found
 
     def boxes(self, leaves: Ints) -> Doubles:

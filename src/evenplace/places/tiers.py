@@ -3,18 +3,14 @@
 # C places · Q queries
 """
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenplace.errors import PlaceError
-
 TIERS = ("head", "middle", "tail")
-SHARES = (0.3, 0.4, 0.3)
+SHARE = 0.3  # of the places that are the head, and that are the tail
 
 
-def tiers(counts: ArrayLike, shares: tuple[float, float, float] = SHARES) -> NDArray[np.int8]:
+def tiers(counts: ArrayLike) -> NDArray[np.int8]:
     """Put each place in the head (0), the middle (1) or the tail (2) by its count.
 
     The head is the floor(0.3 C) most photographed places, the tail the floor(0.3 C) least, the
@@ -22,31 +18,34 @@ def tiers(counts: ArrayLike, shares: tuple[float, float, float] = SHARES) -> NDA
     the split is the same whatever the order of the photos.  counts: (C,) -> (C,).
     """
     values = np.asarray(counts)
-    if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-9):
-        raise PlaceError(f"the shares of the tiers are {shares}; give three that add up to 1")
-    head, tail = (math.floor(share * len(values) + 1e-9) for share in (shares[0], shares[2]))
+    many = int(SHARE * len(values) + 1e-9)
     order = np.argsort(-values.astype(np.int64), kind="stable")
     ranked = np.full(len(values), 1, np.int8)
-    ranked[order[:head]] = 0
-    ranked[order[len(values) - tail :]] = 2
+    ranked[order[:many]] = 0
+    ranked[order[len(values) - many :]] = 2
     return ranked
 
 
-def query_tiers(
-    counts_of_queries: ArrayLike, shares: tuple[float, float, float] = SHARES
-) -> NDArray[np.int8]:
+def query_tiers(counts_of_queries: ArrayLike) -> NDArray[np.int8]:
     """Split queries, rather than places, 30/40/30 by the count of the place each one shows.
 
     This is what the paper's MSLS and Pitts30k tables fit: their tail is floor(0.3 Q) queries.
     Queries in no place count 0 and fall in the tail.  counts_of_queries: (Q,) -> (Q,).
     """
-    return tiers(counts_of_queries, shares)
+    return tiers(counts_of_queries)
 
 
 def imbalance_ratio(counts: ArrayLike) -> float:
     """The most photographed place's count over the least one's; 1 is even, nan without places."""
     values = np.asarray(counts)
     return float(values.max() / values.min()) if values.size else float("nan")
+
+
+def share_with_half(counts: ArrayLike) -> float:
+    """The smallest share of the places that holds half of the photos."""
+    ranked = np.sort(np.asarray(counts))[::-1]
+    reach = np.searchsorted(np.cumsum(ranked), ranked.sum() / 2) + 1
+    return float(reach / max(len(ranked), 1))
 
 
 def gini(counts: ArrayLike) -> float:

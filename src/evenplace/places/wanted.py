@@ -83,7 +83,7 @@ def find_wanted(
     curve, gaps = fit_curve(held), find_gaps(places)
     at = np.concatenate([places.centres, gaps[:, :2]])
     zones = np.concatenate([places.zones, gaps[:, 2].astype(np.int8)])
-    spots = Photos.from_arrays(east=at[:, 0], north=at[:, 1], zone=zones)
+    spots = Photos.at(at, zones)
     have = np.column_stack([weigh_views(photos, spots, side) for side in SIDES.values()])
     leave = np.ones(len(spots))
     leave[len(places) :] = STREET
@@ -140,9 +140,7 @@ def find_gaps(places: Places) -> Doubles:
     East, north and zone: (G, 3).  The street network of the photos themselves: where a street is
     photographed before and after, it goes on between.
     """
-    centres = Photos.from_arrays(
-        east=places.centres[:, 0], north=places.centres[:, 1], zone=places.zones
-    )
+    centres = Photos.at(places.centres, places.zones)
     near = find_nearby(centres, centres, 60.0)
     here = np.repeat(np.arange(len(centres)), near.counts)
     pairs = (near.rows > here) & (
@@ -153,9 +151,7 @@ def find_gaps(places: Places) -> Doubles:
         return np.empty((0, 3))
     cells = np.unique(np.column_stack([np.round(middle / 20.0), places.zones[here[pairs]]]), axis=0)
     spots = np.column_stack([cells[:, :2] * 20.0, cells[:, 2]])
-    asked = Photos.from_arrays(
-        east=spots[:, 0], north=spots[:, 1], zone=spots[:, 2].astype(np.int8)
-    )
+    asked = Photos.at(spots, spots[:, 2].astype(np.int8))
     free: Doubles = spots[find_nearby(centres, asked, 14.0).counts == 0]
     return free
 

@@ -10,18 +10,16 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
-from evenplace.run.located import Located
+from jinja2 import Environment
+
+from evenplace.report.page import templates
+from evenplace.run.located import UNREADABLE, Located
 
 Lines = Sequence[Located]
-COLUMNS = (
-    "photo", "status", "latitude", "longitude", "uncertainty_m", "confidence", "calibrated",
-    "verified_matches", "reason", "match", "similarity", "time", "east", "north", "zone",
-    "own_gps_m", "credit",
-)  # fmt: skip
 _EARTH = 6_371_000.0
 
 
@@ -29,31 +27,25 @@ def answer_row(line: Located) -> dict[str, Any]:
     """What is told of a photo, by column; nothing that was not answered has a position."""
     spot = line.spot if line.answered else None
     best = line.matches[0] if line.matches else None
-    return dict(
-        zip(
-            COLUMNS,
-            (
-                line.photo,
-                line.status,
-                spot and spot.latitude,
-                spot and spot.longitude,
-                None if spot is None else round(spot.major, 1),
-                None if best is None else line.confidence,
-                line.calibrated,
-                line.verified,
-                line.reason,
-                best and best.path,
-                best and best.similarity,
-                line.taken or (None if line.second is None else f"{line.second:.2f} s"),
-                spot and spot.east,
-                spot and spot.north,
-                spot and spot.zone,
-                own_gps_gap(line),
-                best and best.credit,
-            ),
-            strict=True,
-        )
-    )
+    return {
+        "photo": line.photo,
+        "status": line.status,
+        "latitude": spot and spot.latitude,
+        "longitude": spot and spot.longitude,
+        "uncertainty_m": spot and round(spot.major, 1),
+        "confidence": best and line.confidence,
+        "calibrated": line.calibrated,
+        "verified_matches": line.verified,
+        "reason": line.reason,
+        "match": best and best.path,
+        "similarity": best and best.similarity,
+        "time": line.taken or (None if line.second is None else f"{line.second:.2f} s"),
+        "east": spot and spot.east,
+        "north": spot and spot.north,
+        "zone": spot and spot.zone,
+        "own_gps_m": own_gps_gap(line),
+        "credit": best and best.credit,
+    }
 
 
 def own_gps_gap(line: Located) -> float | None:
@@ -110,39 +102,14 @@ def geojson_bytes(lines: Lines) -> bytes:
 
 
 def gpx_bytes(lines: Lines) -> bytes:
-    root = ET.Element("gpx", version="1.1", creator="EvenPlace",
-                      xmlns="http://www.topografix.com/GPX/1/1")  # fmt: skip
     answers = [line for line in lines if line.answered]
-    for line in answers:
-        point = _gpx_point(root, "wpt", line)
-        _text(point, "name", Path(line.photo).name)
-        _text(point, "desc", say_sure(line))
-        _text(point, "src", line.matches[0].path)
     timed = sorted((line for line in answers if line.taken), key=lambda line: line.taken)
-    if timed:
-        track = ET.SubElement(ET.SubElement(root, "trk"), "trkseg")
-        for line in timed:
-            _gpx_point(track, "trkpt", line)
-    return _xml(root)
+    return _templates().get_template("gpx.xml").render(answers=answers, timed=timed).encode()
 
 
 def kml_bytes(lines: Lines) -> bytes:
-    root = ET.Element("kml", xmlns="http://www.opengis.net/kml/2.2")
-    document = ET.SubElement(root, "Document")
-    for line in lines:
-        mark = ET.SubElement(document, "Placemark")
-        _text(mark, "name", Path(line.photo).name)
-        _text(mark, "description", say_sure(line) if line.answered else line.reason)
-        if line.taken:
-            _text(ET.SubElement(mark, "TimeStamp"), "when", f"{line.taken}Z")
-        extended = ET.SubElement(mark, "ExtendedData")
-        for name, value in answer_row(line).items():
-            if value is not None:
-                _text(ET.SubElement(extended, "Data", name=name), "value", str(value))
-        if line.answered and line.spot is not None:
-            point = ET.SubElement(mark, "Point")
-            _text(point, "coordinates", f"{line.spot.longitude},{line.spot.latitude},0")
-    return _xml(root)
+    rows = [(line, answer_row(line)) for line in lines]
+    return _templates().get_template("kml.xml").render(rows=rows).encode()
 
 
 def say_sure(line: Located) -> str:
@@ -165,24 +132,19 @@ def _matches(line: Located) -> list[dict[str, Any]]:
     ]
 
 
-def _gpx_point(parent: ET.Element, tag: str, line: Located) -> ET.Element:
-    assert line.spot is not None
-    point = ET.SubElement(parent, tag, lat=str(line.spot.latitude), lon=str(line.spot.longitude))
-    if line.taken:
-        _text(point, "time", f"{line.taken}Z")
-    return point
+def _printable(text: object) -> str:
+    """What XML can hold: a name may have bytes that are no letters."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(text))
 
 
-def _text(parent: ET.Element, tag: str, text: str) -> None:
-    printable = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
-    ET.SubElement(parent, tag).text = printable
+@cache
+def _templates() -> Environment:
+    own, base = templates().overlay(), lambda path: Path(path).name
+    own.filters = {**own.filters, "printable": _printable, "sure": say_sure, "base": base}
+    return own
 
 
-def _xml(root: ET.Element) -> bytes:
-    ET.indent(root)
-    return b"%s\n" % ET.tostring(root, "utf-8", xml_declaration=True)
-
-
+COLUMNS = tuple(answer_row(Located("", UNREADABLE)))
 WRITERS: dict[str, Callable[[Lines], bytes]] = {
     ".csv": csv_bytes,
     ".parquet": parquet_bytes,

@@ -18,7 +18,7 @@ from evenplace.photos.files import whole_file
 from evenplace.places import Places
 from evenplace.report.answer_files import WRITERS, say_sure
 from evenplace.report.map import Cells, Points, map_html
-from evenplace.report.page import Figure, Section, page, part
+from evenplace.report.page import Figure, Section, page, part, say
 from evenplace.report.pictures import Pictures
 from evenplace.run.located import ABSTAINED, UNREADABLE, Located
 
@@ -117,14 +117,8 @@ def _map(answers: Sequence[Located], places: Places) -> Markup:
 
 def _caption(answers: Sequence[Located]) -> Markup:
     many = Counter(mood(line) for line in answers)
-    marks = Markup(" ").join(
-        part("colour_mark", f"{name} {many[number]:,}", colour)
-        for number, (name, colour) in enumerate(MOODS)
-    )
-    meaning = "their confidence is the share that is right"
-    if doubt := next((line.doubt for line in answers if not line.calibrated), ""):
-        meaning = f"their confidence is a score and no probability, since {doubt}"
-    return Markup("{}; {}. Choose a dot to see the photo beside its match.").format(marks, meaning)
+    moods = [(name, colour, f"{many[number]:,}") for number, (name, colour) in enumerate(MOODS)]
+    return say("answers", moods, next((one.doubt for one in answers if not one.calibrated), ""))
 
 
 def _block(number: int, line: Located, pictures: Pictures) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 # N photos · C places
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from evenplace.places.coverage import (
 )
 from evenplace.places.grid import Grid
 from evenplace.places.table import Places
-from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
+from evenplace.places.tiers import TIERS, gini, imbalance_ratio, share_with_half, tiers
 from evenplace.report.audit_answers import Answers, read_answers, recall_by_tier
 from evenplace.retrieval.sources import read_descriptors
 
@@ -111,18 +111,17 @@ class Audit:
              f"{t.least:,}-{t.most:,}"]
             for t in self.tiers
         ]  # fmt: skip
-        extras: list[tuple[str, Sequence[str]]] = []
+        more: dict[str, list[str]] = {}
         if self.coverage.headings.size:
-            extras.append(("sides seen, of 12", [f"{t.sides:.1f}" for t in self.tiers]))
+            more["sides seen, of 12"] = [f"{t.sides:.1f}" for t in self.tiers]
         if self.diversity is not None:
-            extras.append(("similarity within", [f"{t.similarity:.3f}" for t in self.tiers]))
+            more["similarity within"] = [f"{t.similarity:.3f}" for t in self.tiers]
         if self.recall:
             by_name = {name: f"{recall} (n={count})" for name, count, recall in self.recall}
-            extras.append(("recall@1, %", [by_name.get(t.name, "no queries") for t in self.tiers]))
-        for name, cells in extras:
-            columns.append(name)
-            rows = [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
-        return columns, rows
+            more["recall@1, %"] = [by_name.get(t.name, "no queries") for t in self.tiers]
+        return [*columns, *more], [
+            [*row, *cells] for row, *cells in zip(rows, *more.values(), strict=True)
+        ]
 
 
 def audit_photos(
@@ -136,8 +135,6 @@ def audit_photos(
     """Measure how uneven photos are over places; `against` is another cut of the same photos."""
     coverage = cover(photos, places)
     diversity = None if descriptors is None else measure_diversity(descriptors, places)
-    counts = np.sort(places.counts)[::-1]
-    reach = np.searchsorted(np.cumsum(counts), counts.sum() / 2) + 1
     return Audit(
         photos=photos,
         places=places,
@@ -146,7 +143,7 @@ def audit_photos(
         tiers=[_tier(places, number, coverage, diversity) for number in range(len(TIERS))],
         imbalance=imbalance_ratio(places.counts),
         gini=gini(places.counts),
-        half=float(reach / max(len(places), 1)),
+        half=share_with_half(places.counts),
         against=against,
         diversity=diversity,
         answers=answers,
@@ -158,16 +155,9 @@ def _uneven(counts: NDArray[np.int64]) -> list[str]:
     """Places, imbalance, Gini, the share of places with half the photos, the tail's share."""
     if not len(counts):
         return ["0", "–", "–", "–", "–"]
-    ranked = np.sort(counts)[::-1]
-    half = (np.searchsorted(np.cumsum(ranked), ranked.sum() / 2) + 1) / len(ranked)
     tail = counts[tiers(counts) == TIERS.index("tail")].sum() / counts.sum()
-    return [
-        f"{len(counts):,}",
-        f"{imbalance_ratio(counts):,.0f} : 1",
-        f"{gini(counts):.2f}",
-        f"{half:.0%}",
-        f"{tail:.1%}",
-    ]
+    return [f"{len(counts):,}", f"{imbalance_ratio(counts):,.0f} : 1", f"{gini(counts):.2f}",
+            f"{share_with_half(counts):.0%}", f"{tail:.1%}"]  # fmt: skip
 
 
 def title_of(path: str | Path) -> str:

@@ -72,7 +72,7 @@ def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Int
     ]:
         if mine.any():
             # Queries of one place stand or fall together; those outside stand alone.
-            spot = np.where(found >= 0, found, -1 - np.arange(len(found)))[mine]
+            spot = np.where(found >= 0, found, len(places) + np.arange(len(found)))[mine]
             rows.append((name, int(mine.sum()), interval(answers.right[mine].astype(float), spot)))
     return rows
 

@@ -60,13 +60,9 @@ def tails_figure(sets: Mapping[str, NDArray[np.int64]], *, log_rank: bool = Fals
         lines.step(
             share[kept], counts[kept], where="mid", color=colour, ls=style, lw=2, label=label
         )
-    axes.set_yscale("log")
-    if log_rank:
-        axes.set_xscale("log")
-    else:
-        axes.set_xlim(0, 100)
-    axes.set_xlabel(f"places, most photographed first{'' if log_rank else ', %'}")
-    axes.set_ylabel("photos of a place")
+    axes.set(yscale="log", ylabel="photos of a place",
+             xlabel=f"places, most photographed first{'' if log_rank else ', %'}",
+             **({"xscale": "log"} if log_rank else {"xlim": (0, 100)}))  # fmt: skip
     axes.legend(loc="upper right", fontsize=8)
     return figure
 
@@ -94,8 +90,7 @@ def map_figure(places: Places) -> Figure:
         whole.text(x, y, letter, fontweight="bold", ha="left", va="top")
         zoom = figure.add_subplot(grid[number // 2, 2 + number % 2])
         _draw(zoom, corners, tiers, frame=True)
-        zoom.set_xlim(corner[0], corner[0] + side)
-        zoom.set_ylim(corner[1], corner[1] + side)
+        zoom.set(xlim=(corner[0], corner[0] + side), ylim=(corner[1], corner[1] + side))
         zoom.set_title(f"{letter}: {kind}, {side:.0f} m", fontsize=9)
         inside = _inside(centres, middle, side)
         zoom.plot(*centres[inside].T, ls="", marker="", label="places")  # what the CSV lists
@@ -163,9 +158,7 @@ def _draw(axes: Any, corners: Doubles, tiers: NDArray[np.int64], *, frame: bool)
     cells = PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0)
     cells.set_rasterized(len(corners) > _MANY)
     axes.add_collection(cells)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(frame)
 
 

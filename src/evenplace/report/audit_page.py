@@ -12,7 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.geodesy import degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.report.audit import Audit
@@ -21,17 +21,17 @@ from evenplace.report.figures import inline_svg, rank_count
 from evenplace.report.map import (
     Cells,
     Points,
-    Sheets,
     draw_places,
     lay_out,
     map_html,
     say_cities,
     tiles_under,
 )
-from evenplace.report.page import Figure, Section, page, part, table_html
+from evenplace.report.page import Figure, Section, page, part, say, table_html
 from evenplace.report.pictures import Pictures, sample_pictures
 
 DOTS = 20_000
+LISTED = 200  # of the photos left out
 
 
 def audit_page(
@@ -87,8 +87,7 @@ def _numbers(audit: Audit) -> Section:
         part("tiles", figures)
         + Markup("<h3>Head, middle and tail</h3>")
         + table_html(columns, marked),
-        "Places are ranked by their photos: the top 30 % are the head, the next 40 % the middle, "
-        "the last 30 % the tail.",
+        say("how_uneven"),
     )
 
 
@@ -102,27 +101,18 @@ def _cities(audit: Audit) -> Section | None:
     drawn = tails_figure({name: mine for name, mine in counts.items() if len(mine)})
     return Section(
         "City by city",
-        table_html(columns, rows) + _wide(inline_svg(drawn, "photos by rank of the place")),
-        "Each city by itself: its own head and tail are the top and the last 30 % of its own "
-        "places. The last row is all of them together, as everything else on this page.",
+        table_html(columns, rows)
+        + part("across", inline_svg(drawn, "photos by rank of the place")),
+        say("city_by_city"),
     )
 
 
 def _curve(audit: Audit) -> Section:
     cuts = {cut.rule.name: cut.counts for cut in (audit.places, audit.against) if cut is not None}
-    note = (
-        "First: photos of each place on a log axis, with the tiers. Second: the same with both "
-        "axes logarithmic."
-    )
-    if audit.diversity is not None:
-        note += " Dashed, on the right axis: similarity within a place, with its spread."
     drawn = (rank_count(audit.places, (), audit.diversity), tails_figure(cuts, log_rank=True))
     curves = [("", inline_svg(one, "photos by rank of the place")) for one in drawn]
+    note = say("rank_and_count", audit.diversity is not None)
     return Section("Rank and count", part("pair", curves), note)
-
-
-def _wide(drawing: Markup) -> Markup:
-    return Markup('<div class="wide">{}</div>').format(drawing)
 
 
 def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
@@ -136,19 +126,13 @@ def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
     if audit.diversity is not None:
         facts["similarity within"] = np.round(np.nan_to_num(audit.diversity.mean, nan=-1), 3)
     sheets, cells = draw_places(places, facts, sample_pictures(audit.photos, places, copies))
+    some = audit.photos[:: max(1, -(-len(audit.photos) // DOTS))]
+    dots = Points(sheets.points(some.positions, some.zone))
     return Section(
         "Where",
-        map_html(cells, Points(_dots(audit, sheets)), tiles=tiles_under(tiles, places)),
-        "Each place in the colour of its tier. Drag to move (two fingers on a phone); click a "
-        "place for its photos, and then the wheel zooms; a button hides a tier."
-        + say_cities(places),
+        map_html(cells, dots, tiles=tiles_under(tiles, places)),
+        say("audit_map", say_cities(places)),
     )
-
-
-def _dots(audit: Audit, sheets: Sheets) -> NDArray[np.float64]:
-    every = max(1, -(-len(audit.photos) // DOTS))
-    some = audit.photos[::every]
-    return sheets.points(some.positions, some.zone)
 
 
 def _recall(audit: Audit) -> Section:
@@ -168,8 +152,7 @@ def _recall(audit: Audit) -> Section:
         "Recall by tier",
         table_html(["tier", "queries", "recall@1, %", "95 % interval"], rows)
         + map_html(cells, points, label="map of the queries"),
-        "A query belongs to the tier of the place it was taken in. Intervals are bootstrapped over "
-        "places. Green dots were answered within 25 m, red ones were not.",
+        say("audit_recall"),
     )
 
 
@@ -192,9 +175,7 @@ def _comparison(audit: Audit, other: Places) -> Section:
     return Section(
         f"{audit.places.rule.name} beside {other.rule.name}",
         table_html(columns, rows) + part("pair", maps),
-        "A partition that evens the counts moves the unevenness into the areas: a place downtown "
-        "becomes a doorstep, one at the edge of town a quarter. Colours go by count, with the "
-        f"thresholds of {audit.places.rule.name}; the two maps move together.",
+        say("comparison", audit.places.rule.name),
     )
 
 
@@ -214,10 +195,8 @@ def _coverage(audit: Audit) -> Section | None:
         drawn.append(("When they were taken", year_figure(cover.years, cover.by_year)))
     else:
         missing.append("years")
-    note = "Petals and bars are shares and photos of each tier." if drawn else ""
-    if missing:
-        note = f"These photos tell no {' and no '.join(missing)}. {note}"
     figures = [(title, inline_svg(one, title)) for title, one in drawn]
+    note = say("coverage", missing, bool(drawn))
     return Section("Headings and years", part("pair", figures), note)
 
 
@@ -226,7 +205,7 @@ def _needs(audit: Audit) -> Section:
     for number, need in enumerate(audit.needs, 1):
         where: str = f"{need.centre[0]:,.0f} E, {need.centre[1]:,.0f} N"
         if need.zone:
-            (lat,), (lon,) = to_degrees([need.centre[0]], [need.centre[1]], need.zone)
+            lat, lon = degrees(np.array(need.centre), need.zone)
             where = part("street", f"{lat:.5f}", f"{lon:.5f}")
         if len(audit.places.cities) > 1:
             where = Markup("{}: {}").format(need.city, where)
@@ -236,8 +215,7 @@ def _needs(audit: Audit) -> Section:
     return Section(
         "Where new photos would help most",
         table_html(columns, rows) if rows else Markup("<p>No place lies below the median.</p>"),
-        f"The median place has {target} photos. Blocks are ranked by how many of their places have "
-        "fewer; the last column is what would bring them all there.",
+        say("needs", target),
     )
 
 
@@ -246,11 +224,8 @@ def _left_out(audit: Audit, copies: Pictures) -> Section | None:
     skipped += [(path, "it cannot be decoded") for path in copies.unreadable]
     if not skipped:
         return None
-    rows = [[Path(path).name, why] for path, why in skipped[:200]]
-    more = f" The first 200 of {len(skipped):,} are listed." if len(skipped) > 200 else ""
+    rows = [[Path(path).name, why] for path, why in skipped[:LISTED]]
+    counts = len(audit.photos.skipped), len(copies.unreadable), len(skipped)
     return Section(
-        "Left out",
-        table_html(["file", "reason"], rows),
-        f"{len(audit.photos.skipped):,} photos could not be placed, "
-        f"{len(copies.unreadable):,} of those looked at could not be opened.{more}",
+        "Left out", table_html(["file", "reason"], rows), say("left_out", *counts, LISTED)
     )

@@ -6,6 +6,7 @@ Drawn like `figures`, so that pages and papers show the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -33,9 +34,8 @@ SOURCE_COLOURS = {
 def precision_recall(scores: Scores) -> Figure:
     """Precision against recall as the threshold falls, a line a source."""
     figure, axes = _by_source(scores, lambda curve: (curve.recall, curve.precision), "auc_pr")
-    axes.set_xlabel("recall: share of the right answers that is kept")
-    axes.set_ylabel("precision")
-    axes.set_ylim(_floor(scores), 1.01)
+    axes.set(xlabel="recall: share of the right answers that is kept", ylabel="precision",
+             ylim=(_floor(scores), 1.01))  # fmt: skip
     return figure
 
 
@@ -43,9 +43,9 @@ def risk_coverage(scores: Scores) -> Figure:
     """Share of wrong answers against share of queries answered, a line a source."""
     figure, axes = _by_source(scores, lambda curve: (curve.coverage, 1 - curve.precision), "aurc")
     axes.axhline(0.05, color=INK, lw=0.8, ls=":")
-    axes.set_xlabel("coverage: share of the queries that is answered")
-    axes.set_ylabel("risk: share of wrong answers")
-    axes.set_ylim(0, max(1 - _floor(scores), 0.1))
+    axes.set(xlabel="coverage: share of the queries that is answered",
+             ylabel="risk: share of wrong answers",
+             ylim=(0, max(1 - _floor(scores), 0.1)))  # fmt: skip
     return figure
 
 
@@ -61,8 +61,7 @@ def _by_source(
         kept, worth = thin(len(x)), getattr(scores.knowing[name], judged)
         axes.plot(x[kept], y[kept], **_line(name), label=f"{name}  {worth:.3f}")
     axes.set_xlim(0, 1)
-    title = f"source, {judged.upper().replace('_', '-')}"
-    axes.legend(title=title, loc="best", fontsize=7)
+    axes.legend(title=f"source, {judged.upper().replace('_', '-')}", loc="best", fontsize=7)
     return figure, axes
 
 
@@ -77,13 +76,12 @@ def reliability_bars(scores: Scores) -> Figure:
             found = reliability(run.right, sure)
             at = found.queries > 0
             label = f"{name}  {found.ece:.3f}"
-            axes.plot(found.confidence[at], found.precision[at], **_line(name), label=label)
+            line = _line(name)
+            axes.plot(found.confidence[at], found.precision[at], **line, label=label)
             sizes = 4 + 60 * found.queries[at] / max(found.queries.sum(), 1)
-            axes.scatter(found.confidence[at], found.precision[at], sizes, **_dot(name))
-    axes.set_xlabel("how sure")
-    axes.set_ylabel("how often right")
-    axes.set_xlim(0, 1.01)
-    axes.set_ylim(0, 1.01)
+            axes.scatter(found.confidence[at], found.precision[at], sizes, color=line["color"],
+                         zorder=3)  # fmt: skip
+    axes.set(xlabel="how sure", ylabel="how often right", xlim=(0, 1.01), ylim=(0, 1.01))
     if axes.get_legend_handles_labels()[0]:
         axes.legend(title="source, ECE", loc="best", fontsize=7)
     return figure
@@ -93,18 +91,15 @@ def reliability_bars(scores: Scores) -> Figure:
 def error_curve(systems: Sequence[Scores]) -> Figure:
     """Share of the queries placed within so many metres, a line a system."""
     figure, axes = blank(7.2, 3.2)
-    for number, scores in enumerate(systems):
+    for colour, scores in zip(cycle(SYSTEM_COLOURS), systems, strict=False):
         metres = np.sort(scores.predictions.errors)
         share = np.arange(1, len(metres) + 1) / len(metres) * 100
         known = np.isfinite(metres)
-        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         label = f"{scores.name}: median {scores.position.median:.0f} m"
         axes.plot(np.maximum(metres[known], 1), share[known], lw=2, color=colour, label=label)
     axes.axvline(25, color=INK, lw=0.8, ls=":")
-    axes.set_xscale("log")
-    axes.set_xlabel("metres between estimate and truth")
-    axes.set_ylabel("queries within, %")
-    axes.set_ylim(0, 100)
+    axes.set(xscale="log", xlabel="metres between estimate and truth", ylabel="queries within, %",
+             ylim=(0, 100))  # fmt: skip
     axes.legend(loc="lower right", fontsize=8)
     return figure
 
@@ -114,16 +109,14 @@ def training_curve(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """Loss by epoch, and the development recall where a run kept it."""
     figure, axes = blank(7.2, 3.0)
     right: Any = None
-    for number, (name, lines) in enumerate(logs.items()):
-        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
+    for colour, (name, lines) in zip(cycle(SYSTEM_COLOURS), logs.items(), strict=False):
         losses = [line["loss"] for line in lines if "loss" in line]
         axes.plot(np.arange(1, len(losses) + 1), losses, color=colour, lw=2, label=name)
         recall = [line["recall"] for line in lines if isinstance(line.get("recall"), float | int)]
         if recall:
             right = right or axes.twinx()
             right.plot(np.arange(1, len(recall) + 1), recall, color=colour, ls="--")
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("loss")
+    axes.set(xlabel="epoch", ylabel="loss")
     if right is not None:
         right.set_ylabel("R@1 on held-out photos, %")
         right.spines["right"].set_visible(True)
@@ -134,10 +127,6 @@ def training_curve(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
 def _line(name: str) -> dict[str, Any]:
     own = name == "own"
     return {"color": SOURCE_COLOURS.get(name, INK), "lw": 2.4 if own else 1.4}
-
-
-def _dot(name: str) -> dict[str, Any]:
-    return {"color": SOURCE_COLOURS.get(name, INK), "zorder": 3}
 
 
 def _floor(scores: Scores) -> float:

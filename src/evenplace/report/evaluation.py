@@ -6,13 +6,12 @@ from pathlib import Path
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores
 from evenplace.report import evaluation_parts as parts
-from evenplace.report.evaluation_map import where
 from evenplace.report.figures import save_figure
 from evenplace.report.page import Section, page, write_page
 from evenplace.report.run_files import read_kept
 
 SECTIONS: tuple[Callable[[parts.Told], Section | None], ...] = (
-    parts.glance, parts.score_tables, parts.tiers, parts.long_tail, parts.conditions, where,
+    parts.glance, parts.score_tables, parts.tiers, parts.long_tail, parts.conditions, parts.where,
     parts.gallery, parts.failures, parts.before_and_after, parts.confidence, parts.metres,
     parts.cost, parts.training,
 )  # fmt: skip

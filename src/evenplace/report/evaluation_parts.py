@@ -4,10 +4,11 @@ Q queries · C places
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 
@@ -15,13 +16,17 @@ from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
-from evenplace.report.gallery import gallery_html, open_look
-from evenplace.report.page import Figure, Section, part, slim_table
-from evenplace.report.pictures import Pictures
-from evenplace.report.reasons import REASON_COLUMNS, reason_rows
+from evenplace.report.gallery import NOWHERE, gallery_html, open_look, tier_switch
+from evenplace.report.map import Points, draw_places, map_html, say_cities, tiles_under
+from evenplace.report.page import Figure, Section, part, say, slim_table
+from evenplace.report.pictures import Pictures, sample_pictures
+from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reason
 from evenplace.report.run_files import Kept
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.retrieval.verification import REFUTED, VERIFIED
+
+A_PAGE = 300  # photos of places inside the page; the others are links
+PICTURED = 150  # queries whose photos the map shows; wrong answers first
 
 
 @dataclass(frozen=True)
@@ -45,122 +50,117 @@ class Told:
         return inline_svg(figure, label)
 
     def wide(self, name: str, figure: Drawing, label: str) -> Markup:
-        return Markup('<div class="wide">{}</div>').format(self.draw(name, figure, label))
+        return part("across", self.draw(name, figure, label))
 
 
 def lead(systems: Sequence[Scores]) -> Markup:
     """The page in one sentence."""
     best, first = systems[-1], systems[0]
-    text = Markup("<b>{}</b> finds <b>{:.1f} %</b> of {:,} queries, and {:.1f} % of the {:,} in "
-                  "the tail").format(best.name, best.recall[1], best.overall.queries,
-                                     best.tail.recall[1], best.tail.queries)  # fmt: skip
-    if len(systems) == 1:
-        return text + "."
-    gain = compare_pairs(best.predictions, first.predictions, 2)
-    verdict = "" if gain.gain.excludes_zero else ", which could be chance"
-    return text + (
-        f": {gain.gain.mean:+.1f} points over {first.name} there "
-        f"({gain.won} queries won, {gain.lost} lost{verdict})."
-    )
+    several = len(systems) > 1
+    gain = compare_pairs(best.predictions, first.predictions, 2) if several else None
+    return say("lead", best, first, gain)
 
 
 def glance(told: Told) -> Section:
     best = told.last
     own = best.knowing.get("own")
+    answered = f"{100 * own.coverage['95']:.0f} %" if own else "–"
+    # a study does not time the network
+    timed = "a query" if "extract" in best.cost.latency else "to search, network not timed"
     tiles = [
         Figure(f"{best.recall[1]:.1f} %", "R@1 overall", f"{best.overall.queries} queries"),
         Figure(f"{best.tail.recall[1]:.1f} %", "R@1 in the tail", f"{best.tail.queries} queries"),
         Figure(f"{best.pool.recall[1]:.1f} %", "pool recall", "no ranking can exceed it"),
         Figure(f"{best.position.median:.0f} m", "median error", f"p90 {best.position.p90:,.0f} m"),
-        Figure(
-            f"{100 * own.coverage['95']:.0f} %" if own else "–",
-            "can be answered",
-            "with 95 % of it right",
-        ),
-        Figure(f"{best.cost.median_ms:.0f} ms", _timed(best), f"{len(best.places):,} places"),
+        Figure(answered, "can be answered", "with 95 % of it right"),
+        Figure(f"{best.cost.median_ms:.0f} ms", timed, f"{len(best.places):,} places"),
     ]
     return Section("", Markup("<p>{}</p>{}").format(best.name, part("tiles", tiles)))
 
 
-def _timed(scores: Scores) -> str:
-    """What the milliseconds are of: a study does not time the network."""
-    return "a query" if "extract" in scores.cost.latency else "to search, network not timed"
-
-
 def score_tables(told: Told) -> Section:
-    systems, first, cost = told.systems, told.systems[0], told.systems[0].cost
+    systems, first = told.systems, told.systems[0]
     text = slim_table(tables.COLUMNS, tables.score_rows(systems))
     if len(systems) > 1:
         text += slim_table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
-    caption = (
-        f"{first.overall.queries} queries, right within {first.truth}; "
-        f"{cost.answerable} have a match in the database: R@1 counts the others as failures, "
-        f"“findable” leaves them out. {first.untiered} are at no known place, {cost.skipped} could "
-        "not be read. Brackets are 95 % intervals over spots; * marks differences whose interval "
-        "excludes 0; p is McNemar's. LR@1 is the classifier alone, pool the share of queries whose "
-        f"shortlist holds a match. {cost.unreachable} database photos are in no place of the "
-        "classifier and out of its reach."
-    )
-    return Section("Scores", text, caption)
+    return Section("Scores", text, say("scores", first, first.cost))
 
 
 def tiers(told: Told) -> Section:
-    systems, first = told.systems, told.systems[0]
-    counts = ", ".join(f"{tier} {first.tier(tier).queries}" for tier in TIERS)
-    return Section(
-        "Head, middle, tail",
-        told.wide("tiers", tier_bars(systems, (1, 5, 10)), "R@1, R@5 and R@10 by tier")
-        + slim_table(tables.TIER_COLUMNS, tables.tier_rows(systems)),
-        "R@1, R@5 and R@10 overall and by tier of the query's place: the 30 % most photographed "
-        f"places, the middle 40 %, the 30 % least photographed. Queries: {counts}. Where the "
-        "whiskers of two bars overlap, believe the table of differences above, not your eyes.",
-    )
+    systems = told.systems
+    counts = ", ".join(f"{tier} {systems[0].tier(tier).queries}" for tier in TIERS)
+    bars = told.wide("tiers", tier_bars(systems, (1, 5, 10)), "R@1, R@5 and R@10 by tier")
+    table = slim_table(tables.TIER_COLUMNS, tables.tier_rows(systems))
+    return Section("Head, middle, tail", bars + table, say("tiers", counts))
 
 
 def long_tail(told: Told) -> Section:
-    systems, counts = told.systems, told.systems[0].places.counts
+    first = told.systems[0]
     diversity = told.kept[-1].diversity() if told.kept else None
-    caption = (
-        f"{len(counts):,} places ranked by photo count ({counts.max()} to {counts.min()} photos, "
-        f"log axis), and for each tenth of them the R@1 of the "
-        f"{int((systems[0].predictions.places >= 0).sum())} queries taken there."
-    )
-    if diversity is not None:
-        caption += (
-            " The green band is how alike the photos of a place look to "
-            f"{systems[-1].name} (mean cosine, one deviation either side; places of "
-            "two photos and more)."
-        )
-    figure = rank_count(systems[0].places, systems, diversity)
+    figure = rank_count(first.places, told.systems, diversity)
     drawing = told.wide("long-tail", figure, "photos and recall by rank of the place")
-    return Section("The long tail", drawing, caption)
+    asked = int((first.predictions.places >= 0).sum())
+    alike = "" if diversity is None else told.last.name
+    return Section("The long tail", drawing, say("long_tail", first.places.counts, asked, alike))
 
 
 def conditions(told: Told) -> Section | None:
-    systems, rows = told.systems, tables.condition_rows(told.systems)
+    rows = tables.condition_rows(told.systems)
     if not rows:
         return None
-    columns = [*tables.CONDITION_COLUMNS, *(f"R@1 {scores.name}" for scores in systems)]
-    return Section(
-        "Conditions",
-        slim_table(columns, rows, texts=(1,)),
-        "R@1 of the queries under each condition, with the number it rests on. “looking” is the "
-        "query's heading, “turned” the angle to the match that looks most alike, “away” the metres "
-        "to the nearest match. Queries about which a condition is unknown are left out.",
+    columns = [*tables.CONDITION_COLUMNS, *(f"R@1 {scores.name}" for scores in told.systems)]
+    return Section("Conditions", slim_table(columns, rows, texts=(1,)), say("conditions"))
+
+
+def where(told: Told) -> Section:
+    """The map: places by tier, queries right and wrong, and what a click tells."""
+    scores, kept = told.last, told.kept
+    run, places = scores.predictions, scores.places
+    found: dict[int, list[str]] = {}
+    if kept and kept[-1].index is not None:
+        index = kept[-1].index
+        labelled = replace(index.places, labels=index.labels)
+        found = sample_pictures(index.photos, labelled, Pictures(told.folder, A_PAGE))
+    sheets, cells = draw_places(places, {"queries right": _right_by_place(scores)}, found)
+    points = Points(
+        sheets.points(run.positions, run.zones),
+        (~run.right).astype(np.int64),
+        texts=_query_texts(scores, told.pictures),
+        radius=3.5,
+        groups=[int(tier) for tier in run.tiers],
     )
+    drawn = map_html(cells, points, tiles=tiles_under(told.tiles, places))
+    caption = say("where", places, run, scores.name, say_cities(places))
+    return Section("Where", tier_switch() + drawn + part("answer_dots"), caption)
+
+
+def _right_by_place(scores: Scores) -> list[str]:
+    """ "3 of 4" for each place that was asked about.  (C,)."""
+    run, count = scores.predictions, len(scores.places)
+    at = run.places >= 0
+    asked = np.bincount(run.places[at], minlength=count)
+    right = np.bincount(run.places[at & run.right], minlength=count)
+    return [f"{r} of {a}" if a else "–" for r, a in zip(right, asked, strict=True)]
+
+
+def _query_texts(scores: Scores, pictures: Pictures) -> list[Markup]:
+    """What a click on each query tells; 150 of them, wrong answers first, with their photos."""
+    run, reasons = scores.predictions, find_reasons(scores)
+    pictured = set(np.argsort(run.right, kind="stable")[:PICTURED].tolist())
+    texts = []
+    for query in range(len(run)):
+        tier = TIERS[run.tiers[query]] if run.tiers[query] >= 0 else NOWHERE
+        reason, sources = tell_reason(scores, query, str(reasons[query])), None
+        if query in pictured:
+            shown = (run.paths[query], run.hit_paths[query][0])
+            sources = [source for path in shown if path and (source := pictures.source(path))]
+        texts.append(part("told", reason, tier, f"{run.confidence[query]:.2f}", sources))
+    return texts
 
 
 def gallery(told: Told) -> Section:
-    run = told.last.predictions
-    caption = (
-        f"Some of {len(run)} queries, {int((~run.right).sum())} of which "
-        f"{told.last.name} answers wrong. Left the query, then the five best "
-        "answers of each system: green frames are right, red ones wrong, with the metres between "
-        "answer and query and the likely reason of a failure."
-    )
     look = open_look(told.kept[-1].index if told.kept else None)
-    if look is not None:
-        caption += " Points that match the first answer are drawn where it is opened."
+    caption = say("gallery", told.last.predictions, told.last.name, look is not None)
     return Section(
         "Queries and answers", gallery_html(told.systems, told.pictures, look=look), caption
     )
@@ -171,14 +171,9 @@ def failures(told: Told) -> Section | None:
     if not rows:
         return None
     wrong = int((~told.last.predictions.right).sum())
-    return Section(
-        "Why it fails",
-        slim_table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1)),
-        f"The likely reason of each failure ({wrong} of {told.last.name}), from "
-        "positions and ranks alone. What is not in the pool no ranking can mend. Where pictures "
-        f"were looked at twice: verified, {VERIFIED} points or more match the wrong answer, which "
-        f"then shows the same thing from elsewhere; refuted, at most {REFUTED} do.",
-    )
+    table = slim_table(REASON_COLUMNS, rows, texts=(1, len(REASON_COLUMNS) - 1))
+    caption = say("failures", wrong, told.last.name, VERIFIED, REFUTED)
+    return Section("Why it fails", table, caption)
 
 
 def before_and_after(told: Told) -> Section | None:
@@ -202,13 +197,8 @@ def confidence(told: Told) -> Section:
     }
     figures = part("figures", [(told.draw(name, one, name), f"{text} {len(run)} answers.")
                                for name, (one, text) in drawings.items()])  # fmt: skip
-    caption = (
-        f"Every source of confidence on the same {len(run)} answers of {last.name}, "
-        f"{int(run.right.sum())} of them right; “own” is the one the system answers with. The "
-        "table has the share of queries that can be answered at 95 and 99 % precision."
-    )
     table = slim_table(tables.KNOWING_COLUMNS, tables.knowing_rows(told.systems), texts=(1,))
-    return Section("Does it know?", figures + table, caption)
+    return Section("Does it know?", figures + table, say("confidence", run, last.name))
 
 
 def metres(told: Told) -> Section:
@@ -216,21 +206,12 @@ def metres(told: Told) -> Section:
         f"{one.name} {one.position.median:.0f} m (p90 {one.position.p90:,.0f} m)"
         for one in told.systems
     )
-    return Section(
-        "How far off",
-        told.wide("metres", curves.error_curve(told.systems), "position error"),
-        f"Share of the {told.last.overall.queries} queries whose estimated position is within so "
-        f"many metres; median {said}. The dotted line is at 25 m.",
-    )
+    drawing = told.wide("metres", curves.error_curve(told.systems), "position error")
+    return Section("How far off", drawing, say("metres", told.last.overall.queries, said))
 
 
 def cost(told: Told) -> Section:
-    return Section(
-        "What it costs",
-        slim_table(*tables.cost_table(told.systems)),
-        "Sizes, and the median / 95th percentile milliseconds of one query by stage, asked one by "
-        "one on the machine that evaluated. Memory is that of the process.",
-    )
+    return Section("What it costs", slim_table(*tables.cost_table(told.systems)), say("cost"))
 
 
 def training(told: Told) -> Section | None:
@@ -238,8 +219,5 @@ def training(told: Told) -> Section | None:
     if not logs:
         return None
     epochs = ", ".join(f"{name} {len(lines)}" for name, lines in logs.items())
-    return Section(
-        "Training",
-        told.wide("training", curves.training_curve(logs), "loss by epoch"),
-        f"Loss by epoch ({epochs}); dashed, where kept, the recall on held-out photos.",
-    )
+    drawing = told.wide("training", curves.training_curve(logs), "loss by epoch")
+    return Section("Training", drawing, say("training", epochs))

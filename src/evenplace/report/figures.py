@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,7 @@ def tier_bars(systems: Sequence[Scores], ranks: Sequence[int] = (1,)) -> Figure:
     for axes, rank in zip(panels, ranks, strict=True):
         found = {one.name: [one.tier(group).intervals[rank] for group in groups] for one in systems}
         grouped_bars(axes, labels, found)
-        axes.set_ylabel(f"R@{rank}, %")
-        axes.set_ylim(0, 100)
+        axes.set(ylabel=f"R@{rank}, %", ylim=(0, 100))
     if any("to" in many for many in counts):
         panels[-1].set_xlabel("tiers are of each system's own places")
     figure.legend(*panels[0].get_legend_handles_labels(), ncols=4 if len(systems) == 4 else 3,
@@ -151,21 +151,17 @@ def rank_count(
     drawn = thin(len(order))
     _tier_bands(axes, places)
     axes.plot(drawn + 1, places.counts[order][drawn], color=INK, lw=2, label="photos (left axis)")
-    axes.set_yscale("log")
-    axes.set_xlabel("places, most photographed first")
-    axes.set_ylabel("photos of a place")
+    axes.set(yscale="log", xlabel="places, most photographed first", ylabel="photos of a place")
     if not systems and diversity is None:
         return figure
     right: Any = axes.twinx()
     if diversity is not None:
         _diversity_band(right, diversity, order)
-    for number, scores in enumerate(systems):
+    for colour, scores in zip(cycle(SYSTEM_COLOURS), systems, strict=False):
         middles, recall = _recall_along(scores, order)
-        colour = SYSTEM_COLOURS[number % len(SYSTEM_COLOURS)]
         right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
-    right.set_ylim(0, 100)
     told = (["R@1, %"] if systems else []) + (["similarity × 100"] if diversity else [])
-    right.set_ylabel(" · ".join(told))
+    right.set(ylim=(0, 100), ylabel=" · ".join(told))
     right.spines["right"].set_visible(True)
     lines = [*axes.get_lines(), *right.get_lines()]
     right.legend(lines, [str(one.get_label()) for one in lines], ncols=3, loc="lower center",
@@ -216,13 +212,9 @@ def _tier_bands(axes: Axes, places: Places) -> None:
     for tier, name in enumerate(TIERS):
         many = int((places.tiers == tier).sum())
         axes.axvspan(low, low + many, color=TIER_COLOURS[name], alpha=0.12, lw=0)
-        axes.text(low + many / 2, 0.98, name, ha="center", va="top", transform=_across(axes))
+        along = axes.get_xaxis_transform()  # of the data; across it, a share of the height
+        axes.text(low + many / 2, 0.98, name, ha="center", va="top", transform=along)
         low += many
-
-
-def _across(axes: Axes) -> Any:
-    """Data coordinates along the axis, a share of the height across it."""
-    return axes.get_xaxis_transform()
 
 
 def thin(count: int) -> NDArray[np.int64]:

@@ -102,7 +102,11 @@ def _block(
         query=pictures.html(asked.paths[query], "the query"),
         caption=f"query, {tier}{many}",
         systems=[
-            (one.name, tell_reason(one, query, str(why[query])), _answers(one, query, pictures))
+            (
+                one.name,
+                tell_reason(one, query, str(why[query])),
+                [_answer(one.predictions, query, rank, pictures) for rank in range(_SHOWN)],
+            )
             for one, why in zip(systems, reasons, strict=True)
         ],
         matches=match_drawing(
@@ -111,13 +115,8 @@ def _block(
     )
 
 
-def _answers(scores: Scores, query: int, pictures: Pictures) -> list[dict[str, Any]]:
-    """The first five answers; one that is missing has no path."""
-    run = scores.predictions
-    return [_answer(run, query, rank, pictures) for rank in range(_SHOWN)]
-
-
 def _answer(run: Predictions, query: int, rank: int, pictures: Pictures) -> dict[str, Any]:
+    """One answer of the first five; one that is missing has no path."""
     path = run.hit_paths[query][rank] if rank < run.hit_paths.shape[1] else ""
     if not path:
         return {"path": ""}

@@ -5,7 +5,7 @@ unless it is `Markup`, which is HTML already.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -50,7 +50,7 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
         scripts += [leaflet_file("leaflet.js"), asset("map.js")]
     if 'class="tiers switch"' in body:  # after the maps, which listen to it
         scripts.append(asset("report.js"))
-    template = _templates().get_template("page.html")
+    template = templates().get_template("page.html")
     return template.render(
         title=title, sections=sections, lead=lead, foot=foot, style=Markup(style),
         scripts=[Markup(code) for code in scripts],
@@ -59,8 +59,12 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "", foot: str =
 
 def part(name: str, *values: Any, **named: Any) -> Markup:
     """A piece of a page: a macro of assets/parts.html."""
-    macro = getattr(_templates().get_template("parts.html").module, name)
-    return Markup(macro(*values, **named))
+    return _macro("parts.html", name)(*values, **named)
+
+
+def say(name: str, *values: Any, **named: Any) -> Markup:
+    """What to see in a section, in words: a macro of assets/captions.html."""
+    return _macro("captions.html", name)(*values, **named)
 
 
 def write_page(text: str, path: str | Path, error: type[EvenPlaceError] = RunError) -> Path:
@@ -103,8 +107,14 @@ def asset(name: str) -> str:
     return (resources.files("evenplace.report") / "assets" / name).read_text(encoding="utf-8")
 
 
+def _macro(file: str, name: str) -> Callable[..., Markup]:
+    macro: Callable[..., Markup] = getattr(templates().get_template(file).module, name)
+    return macro
+
+
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """What is in assets; every value is escaped."""
     loader = PackageLoader("evenplace.report", "assets")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
 

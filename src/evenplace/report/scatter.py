@@ -12,12 +12,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenplace.arrays import Floats
 from evenplace.evaluation import Predictions, Scores
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import STYLE
+from evenplace.report.page import say
 from evenplace.retrieval import Index
 
-Floats = NDArray[np.float32]
 PLACES, LEAST, MOST = 10, 3, 40
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999933", "#882255",
            "#7a869a", "#332288")  # fmt: skip
@@ -97,12 +98,8 @@ def tail_places(systems: Sequence[Scores], indexes: Sequence[Index]) -> tuple[Fi
         return None
     first = clouds[0]
     centres = ", ".join(f"[{e:.0f}, {n:.0f}]" for e, n in systems[0].places.centres[places])
-    caption = (
-        f"t-SNE of {len(first.labels) - first.asked} database photos (dots) and {first.asked} "
-        f"queries (triangles) of {len(places)} tail places with at least {LEAST} photos, one "
-        "colour a place; the percentage is the share of photos whose nearest one shown is of "
-        f"their own place. Centres: {centres}."
-    )
+    database = len(first.labels) - first.asked
+    caption = say("tail_places", database, first.asked, len(places), LEAST, centres)
     return tail_scatter(clouds), caption
 
 
@@ -119,7 +116,6 @@ def tail_scatter(clouds: Sequence[Cloud], seed: int = 0) -> Figure:
                 mine = spots[(cloud.labels == label) & kind]
                 axes.scatter(mine[:, 0], mine[:, 1], 24, marker=marker, color=COLOURS[label])
         axes.set_title(f"{cloud.name}\n{cloud.purity:.0f} % beside their own", fontsize=10)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set(xticks=[], yticks=[])
         axes.spines[["top", "right"]].set_visible(True)
     return figure

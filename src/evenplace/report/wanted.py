@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.files import whole_file
+from evenplace.photos.geodesy import degrees
 from evenplace.places import Places
 from evenplace.places.wanted import Wanted
 from evenplace.report.map import TIER_KEYS, Cells, Points, map_html
 from evenplace.report.page import Section, page, part, table_html
-from evenplace.retrieval.answer_json import degrees
 
 KEYS = (("photograph here", "--accent"), ("a gap, by guess", "--ink"))
 KINDS = (".geojson", ".html")

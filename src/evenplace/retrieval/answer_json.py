@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenplace.photos.gather import credits_of
-from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.geodesy import degrees
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.answers import Answer
 from evenplace.retrieval.index import Index
@@ -132,17 +132,6 @@ def spots_json(positions: ArrayLike, zones: ArrayLike) -> list[dict[str, Any]]:
             metres.round(2).tolist(), globe, strict=True
         )
     ]
-
-
-def degrees(positions: NDArray[np.float64], zones: ArrayLike) -> NDArray[np.float64]:
-    """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
-    globe = np.full(positions.shape, np.nan)
-    zones = np.broadcast_to(np.asarray(zones), positions.shape[:-1])
-    for zone in np.unique(zones[zones != 0]).tolist():
-        here = zones == zone
-        east, north = positions[here].T
-        globe[here] = np.stack(to_degrees(east, north, zone), axis=1)
-    return globe
 
 
 def _known(degree: float) -> float | None:

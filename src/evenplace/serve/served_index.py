@@ -21,9 +21,9 @@ import numpy as np
 
 from evenplace.arrays import Doubles, Ints
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
+from evenplace.photos.geodesy import degrees
 from evenplace.report.map import pack
 from evenplace.retrieval import Search
-from evenplace.retrieval.answer_json import degrees
 from evenplace.run.run import Run
 from evenplace.serve.schema import Tier
 

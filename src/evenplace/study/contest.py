@@ -1,15 +1,15 @@
 """Who finds most: the recommended system beside every method in small, and what it is made of.
 
-`contest` is judged on test queries; `descriptors` chooses among networks and is for --development;
-`layer` asks what the tail layer adds to descriptors that it did not choose.
+`contest` is judged on test queries; `layer` asks what the tail layer adds to descriptors that it
+did not choose.
 """
 
 from evenplace.retrieval.rerank import Fused
 from evenplace.study.spec import Study, System
-from evenplace.study.tail import L2, OURS
 from evenplace.training.recipe import recipe_names
 
-EXACT = {**L2, "exact": True}
+OURS = "dapr-m"
+EXACT = {"rerank": "l2", "confidence": "l2", "verify": 0, "exact": True}
 LAYER = ("folds=5", "rerank=fused", "confidence=evidence", "exact=false", "verify=0")
 PARTS = {
     "prototypes softmax": ("prototypes=softmax",),
@@ -19,7 +19,6 @@ PARTS = {
     "without impostors": ('without=["impostor"]',),
     "without posterior": ('without=["posterior"]',),
 }
-FROZEN = ("folds=0", "epochs=0", "verify=0")
 _OTHERS = ("cosface", "cross-entropy")  # small by default
 
 
@@ -73,28 +72,4 @@ def layer() -> Study:
         note="L2 searches the whole database. The layer: places by the means of their photos, a "
         "score weighed on photos held out in turn, impostors, a calibrated confidence. The rows "
         "between the first two hosts change one part of the first one's layer each.",
-    )
-
-
-def descriptors() -> Study:
-    """Networks that come by pip, frozen, ranked by L2: what `dapr-m` stands on."""
-    networks: dict[str, tuple[str, ...]] = {
-        "VLAD of Lite0, layer 5": (),
-        "layer 4": ("layer=4", "cut=5"),
-        "layer 6": ("layer=6", "cut=7"),
-        "Lite1": ("backbone=efficientnet-lite1",),
-        "320 pixels": ("image_size=320",),
-        "256 numbers": ("dim=256",),
-        "1,024 numbers": ("dim=1024",),
-    }
-    systems = [System(name, OURS, (*FROZEN, *how), search=EXACT) for name, how in networks.items()]
-    systems.append(System("means of bands", "dapr-m-bands", FROZEN, search=EXACT))
-    systems.append(System("last layer, GeM", "gem-small", FROZEN, search=EXACT))
-    return Study(
-        "descriptors",
-        "Which network that needs no hub finds most before anything is trained?",
-        tuple(systems),
-        figures=("steps",),
-        development=True,
-        note="Nothing is trained; clusters and axes are fitted to the database.",
     )

@@ -7,35 +7,34 @@ from evenplace.evaluation import Scores
 from evenplace.evaluation.conditions import LABELS
 from evenplace.report import tables
 from evenplace.report.tables import markdown, spread
-from evenplace.study import paper
 from evenplace.study.runs import Findings, Outcome
-from evenplace.study.tables import Column, counts, recall_columns
+from evenplace.study.tables import TIME, Columns, counts, recall_columns
 
 LIGHTS = LABELS["light"]
 SFXL = 2_800_000  # photos of its test database
-_KIND = {name: kind for kind, named in paper.KINDS.items() for name in named}
+THEIRS = ("paper, SF-XL v1", "paper, SF-XL v2", TIME)
 
 
 def cost_table(found: Findings) -> str:
     """The paper's memory and time table: sizes, and the milliseconds of each stage."""
     columns, rows = tables.cost_table([one.joint for one in found.outcomes])
-    beside = [one.system.paper.get(paper.TIME, "") for one in found.outcomes]
+    beside = [one.system.paper.get(TIME, "") for one in found.outcomes]
     told = "Median / 95th percentile milliseconds of each stage, one query at a time."
     wider = [[*row, theirs] for row, theirs in zip(rows, beside, strict=True)]
-    return f"{told}\n\n{markdown([*columns, paper.TIME], wider)}"
+    return f"{told}\n\n{markdown([*columns, TIME], wider)}"
 
 
 def pipeline_table(tests: Mapping[str, Findings]) -> str:
     """Table 1: R@1 of every test, milliseconds, bytes of the index and of the candidates."""
     first = next(iter(tests.values()))
-    asked = recall_columns(ranks=(1,)) + (_lights(first) if len(tests) == 1 else [])
-    columns = ["system", "kind", *(f"{test} {one.name}".strip() for test in tests for one in asked),
+    asked = recall_columns(ranks=(1,)) | (_lights(first) if len(tests) == 1 else {})
+    columns = ["system", "kind", *(f"{test} {one}".strip() for test in tests for one in asked),
                "LR@1", "a query, ms", "numbers", "index, MB", "candidates, kB", "at SF-XL's size",
-               paper.V1, paper.V2, paper.TIME]  # fmt: skip
+               *THEIRS]  # fmt: skip
     rows = []
     for one in first.outcomes:
         seeds = [found.of(one.system.name).parts for found in tests.values()]
-        ours = [spread([part.of(each) for each in parts]) for parts in seeds for part in asked]
+        ours = [spread([of(part) for part in parts]) for parts in seeds for of in asked.values()]
         rows.append([one.system.name, _kind(one), *ours, *_row(one)])
     return (
         f"{counts(first)}\n\n{markdown(columns, rows)}\n\n"
@@ -48,14 +47,14 @@ def pipeline_table(tests: Mapping[str, Findings]) -> str:
     )
 
 
-def _lights(found: Findings) -> list[Column]:
+def _lights(found: Findings) -> Columns:
     """R@1 by day and by night where both were asked: two sets of queries, as Table 1 has."""
     every = [part.conditions.get("light", {}) for one in found.outcomes for part in one.parts]
     both = all(set(LIGHTS) <= set(light) for light in every)
     if not both:
-        return []
+        return {}
     asked = {at: sum(light[at].queries for light in every[: len(found.splits)]) for at in LIGHTS}
-    return [Column(f"R@1 of {many} by {at}", partial(_lit, at)) for at, many in asked.items()]
+    return {f"R@1 of {many} by {at}": partial(_lit, at) for at, many in asked.items()}
 
 
 def _lit(light: str, scores: Scores) -> float:
@@ -68,7 +67,7 @@ def read_bytes(photos: float, numbers: int) -> int:
 
 
 def _kind(one: Outcome) -> str:
-    return _KIND.get(one.system.name, "retrieval" if one.system.search.get("exact") else "mixed")
+    return one.system.kind or ("retrieval" if one.system.search.get("exact") else "mixed")
 
 
 def _row(one: Outcome) -> list[str]:
@@ -82,7 +81,7 @@ def _row(one: Outcome) -> list[str]:
         f"{cost.index_bytes / 1e6:.1f}",
         f"{read_bytes(cost.pool_size, cost.dim) / 1e3:,.0f}",
         _size(read_bytes(whole, cost.dim)),
-        *(beside.get(column, "") for column in (paper.V1, paper.V2, paper.TIME)),
+        *(beside.get(column, "") for column in THEIRS),
     ]
 
 

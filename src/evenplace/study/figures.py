@@ -3,7 +3,9 @@
 S seeds · V values of one setting
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +44,11 @@ def draw_tiers(found: Findings) -> Figure:
     return tier_bars([one.joint for one in found.outcomes])
 
 
-def draw_ranks(found: Findings) -> Figure:
-    """R@1, R@5 and R@10, overall and by tier (the paper's Figure 4)."""
-    return tier_bars([one.joint for one in found.outcomes], (1, 5, 10))
-
-
 def draw_long_tail(found: Findings) -> Figure:
     """Photos of each place, and along them R@1 and how alike a place's photos look (Figure 1)."""
     last, first = found.outcomes[-1], found.outcomes[0].parts[0]
     alike = read_kept(last.runs[0]).diversity()
     return rank_count(first.places, [one.parts[0] for one in found.outcomes], alike)
-
-
-def draw_map(found: Findings) -> Figure:
-    """The places in the colours of their tiers, with four zooms (Figure 2)."""
-    return map_figure(found.outcomes[0].parts[0].places)
 
 
 def draw_distribution(found: Findings) -> Figure:
@@ -188,69 +180,30 @@ def _by_tier(one: Outcome) -> list[float]:
     return [float(value) for value in np.mean(tiers, axis=0)]
 
 
-def draw_hosts(found: Findings) -> Figure:
-    """Each host beside itself with low-visit bias (supplement B)."""
-    return draw_multiples({found.splits[0].name: found})
-
-
 _SIZES = ("small", "medium", "large")
 _STEPS = ("#7a869a", "#56b4e9", "#0072b2")  # darker as more is changed
-_WHISKERS = "whiskers are 95 % intervals over spots."
-FIGURES: dict[str, tuple[Draw, str]] = {  # with what is to be seen
-    "ranks": (draw_ranks, f"R@1, R@5 and R@10 overall and by tier; {_WHISKERS}"),
-    "long-tail": (
-        draw_long_tail,
-        "Places by photo count (log axis); R@1 of the queries of each tenth of them; the band is "
-        "how alike a place's photos look (mean cosine, one deviation either side).",
-    ),
-    "map": (
-        draw_map,
-        "Head, middle and tail places; two windows with most photos, two with the most even mix of "
-        "tiers; numbers are photos of a place.",
-    ),
-    "distribution": (
-        draw_distribution, "Photos of each place, the most photographed first, a line a map."
-    ),
-    "hosts": (
-        draw_hosts,
-        "R@1 of each method, plain and with low-visit bias (LB; LB up: the recommended strengths); "
-        "tiers are shares of the queries by their place's photos.",
-    ),
-    "tiers": (draw_tiers, f"R@1 overall and by tier; {_WHISKERS}"),
-    "steps": (
-        draw_steps,
-        f"R@1 in head and tail; {_WHISKERS} Systems that cut the map otherwise have tiers of their "
-        "own.",
-    ),
-    "lines": (
-        draw_lines,
-        "R@1 along each setting, the others at the paper's values; bars are one standard deviation "
-        "over seeds.",
-    ),
-    "areas": (
-        draw_areas,
-        "R@1 by the extent of the query's place; a grid's squares are all alike, and have no bins.",
-    ),
-    "precision-recall": (
-        lambda found: precision_recall(found.outcomes[-1].joint),
-        "Precision against recall as the threshold falls, last system.",
-    ),
-    "risk": (
-        lambda found: risk_coverage(found.outcomes[-1].joint),
-        "Share of wrong answers against share of queries answered, last system.",
-    ),
-    "reliability": (
-        lambda found: reliability_bars(found.outcomes[-1].joint),
-        "How often right against how sure, last system; the diagonal is perfect.",
-    ),
-    "stages": (draw_stages, "Where the time of one query goes."),
-}  # fmt: skip
+FIGURES: dict[str, Draw] = {
+    "ranks": lambda found: tier_bars([one.joint for one in found.outcomes], (1, 5, 10)),  # Figure 4
+    "long-tail": draw_long_tail,
+    "map": lambda found: map_figure(found.outcomes[0].parts[0].places),  # Figure 2
+    "distribution": draw_distribution,
+    "hosts": lambda found: draw_multiples({found.splits[0].name: found}),  # supplement B
+    "tiers": draw_tiers,
+    "steps": draw_steps,
+    "lines": draw_lines,
+    "areas": draw_areas,
+    "precision-recall": lambda found: precision_recall(found.outcomes[-1].joint),
+    "risk": lambda found: risk_coverage(found.outcomes[-1].joint),
+    "reliability": lambda found: reliability_bars(found.outcomes[-1].joint),
+    "stages": draw_stages,
+}
+_FILE = resources.files("evenplace.study") / "captions.toml"
+CAPTIONS: dict[str, str] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 def draw(found: Findings, name: str, path: Path) -> tuple[Figure, str]:
     """A figure, written as SVG, PNG and CSV, and what it shows on how many queries."""
-    make, caption = FIGURES[name]
-    figure = make(found)
+    figure = FIGURES[name](found)
     save_figure(figure, path)
     asked = f" {found.outcomes[0].joint.overall.queries} queries."
-    return figure, caption + ("" if name in ("map", "distribution") else asked)
+    return figure, CAPTIONS[name] + ("" if name in ("map", "distribution") else asked)

@@ -10,26 +10,31 @@ from typing import Any
 from evenplace.errors import SettingError, unknown_name
 from evenplace.training.recipe import Recipe, find_recipe
 from evenplace.training.specs import LossSpec
+from evenplace.training.variants import with_loss
 
 
 @dataclass(frozen=True)
 class System:
     """One row of a table: a recipe, what is changed in it, and how it is asked.
 
-    changes: `key=value` for the recipe; loss: a whole [loss] table in its place.  search: settings
-    of the engine (`rerank`, `shortlist`, `exact`, `confidence`); every other key is the
-    reranker's.  paper: the paper's own numbers for this row, by column.  against: the system this
-    one is paired with; the study's first if empty.  at: a line of a figure and the place on it.
+    changes: `key=value` for the recipe; loss: a whole [loss] table in its place; bias: the preset
+    of low-visit bias that its own loss gets.  search: settings of the engine (`rerank`,
+    `shortlist`, `exact`, `confidence`); every other key is the reranker's.  paper: the paper's own
+    numbers for this row, by column.  against: the system this one is paired with; the study's first
+    if empty.  at: a line of a figure and the place on it.  kind: "classification" where a place's
+    photos are the answer.
     """
 
     name: str
     recipe: str
     changes: tuple[str, ...] = ()
     loss: Mapping[str, Any] | None = None
+    bias: str = ""
     search: Mapping[str, Any] = field(default_factory=dict)
     paper: Mapping[str, str] = field(default_factory=dict)
     against: str = ""
     at: tuple[str, float] | None = None
+    kind: str = ""
 
     def build_recipe(self, settings: Sequence[str], seed: int) -> Recipe:
         """The recipe of one training; what the study varies wins over `settings`."""
@@ -37,6 +42,9 @@ class System:
         if self.loss is not None:
             rest = {key: value for key, value in self.loss.items() if key != "name"}
             recipe = replace(recipe, loss=LossSpec(self.loss["name"], rest))
+        if self.bias:
+            biased = with_loss(recipe, "low-visit-bias", self.bias)
+            recipe = replace(recipe, loss=biased.loss)
         return recipe.changed([*settings, *self.changes, f"seed={seed}"])
 
 
@@ -70,7 +78,6 @@ class Study:
                     f"{system.name!r} is compared with {system.against!r}, which the study "
                     f"{self.name!r} does not have"
                 )
-
         for pair in self.pairs:
             for name in pair:
                 if name not in names:

@@ -4,7 +4,7 @@ Several tests of one training stand beside each other; the one test of most stud
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,87 +13,87 @@ from evenplace.evaluation import Recalls, Scores, compare_pairs
 from evenplace.evaluation.scores import recalls
 from evenplace.places.tiers import TIERS, tiers
 from evenplace.report.tables import markdown, span, spread
-from evenplace.study import paper
 from evenplace.study.runs import Findings
 
+Columns = dict[str, Callable[[Scores], float]]  # numbers of a system's scores, by name
 RANKS = (1, 5, 10)
+TIME = "paper, ms"  # the paper's column of a query's time
 
 
-@dataclass(frozen=True)
-class Column:
-    """A number of a system's scores, and what it is called."""
-
-    name: str
-    of: Callable[[Scores], float]
-
-
-def recall_columns(group: str = "overall", ranks: Sequence[int] = RANKS) -> list[Column]:
+def recall_columns(group: str = "overall", ranks: Sequence[int] = RANKS) -> Columns:
     """R@N of all queries, of a tier, or of the classifier alone."""
     said = {"overall": "R", "classifier": "LR"}.get(group, f"{group} R")
-    return [Column(f"{said}@{rank}", partial(_recall, group, rank)) for rank in ranks]
+    return {f"{said}@{rank}": partial(_recall, group, rank) for rank in ranks}
 
 
 def _recall(group: str, rank: int, scores: Scores) -> float:
     return scores.tier(group).recall[rank]
 
 
+def query_columns(tiers: Sequence[str], ranks: Sequence[int] = RANKS) -> Columns:
+    """R@N in tiers of the queries: 30/40/30 % of them by their place's photos."""
+    return {f"{tier} of queries R@{rank}": partial(_query_recall, tier, rank)
+            for tier in tiers for rank in ranks}  # fmt: skip
+
+
+def _query_recall(tier: str, rank: int, scores: Scores) -> float:
+    return scores.by_query[tier].recall[rank]
+
+
 def system_table(
-    tests: Mapping[str, Findings], columns: Sequence[Column], beside: Sequence[str] = ()
+    tests: Mapping[str, Findings], columns: Columns, beside: Sequence[str] = ()
 ) -> str:
     """Every column of every test, then the paper's."""
     rows = []
     for system in (one.system for one in next(iter(tests.values())).outcomes):
         parts = [found.of(system.name).parts for found in tests.values()]
-        ours = [spread([one.of(part) for part in seeds]) for seeds in parts for one in columns]
+        ours = [spread([of(part) for part in seeds]) for seeds in parts for of in columns.values()]
         rows.append([system.name, *ours, *(system.paper.get(name, "") for name in beside)])
-    names = [f"{test} {column.name}".strip() for test in tests for column in columns]
+    names = [f"{test} {column}".strip() for test in tests for column in columns]
     return markdown(["system", *names, *beside], rows)
 
 
 def recall_table(found: Findings) -> str:
     """R@N overall, R@1 by tier, the classifier's LR@N, the pool's ceiling, mAP, metres."""
     beside = paper_columns(found, tail=False)
-    columns = [
-        *recall_columns(ranks=(1,)),
-        Column("R@1 findable", lambda scores: scores.answerable.recall[1]),
-        *recall_columns(ranks=(5, 10)),
-        *(column for tier in TIERS for column in recall_columns(tier, (1,))),
-        *recall_columns("classifier", RANKS if _classifies(found) else (1,)),
-        Column("pool", lambda scores: scores.pool.recall[1]),
-        Column("mAP@10", lambda scores: scores.mean_precision[10].mean),
-        Column("median, m", lambda scores: scores.position.median),
-    ]
+    columns = {
+        **recall_columns(ranks=(1,)),
+        "R@1 findable": lambda scores: scores.answerable.recall[1],
+        **recall_columns(ranks=(5, 10)),
+        **_by_tier((1,)),
+        **recall_columns("classifier", RANKS if _classifies(found) else (1,)),
+        "pool": lambda scores: scores.pool.recall[1],
+        "mAP@10": lambda scores: scores.mean_precision[10].mean,
+        "median, m": lambda scores: scores.position.median,
+    }
     return _with_counts(found, columns, beside, " “Findable” counts only queries with a match.")
 
 
 def beside_table(found: Findings) -> str:
     """R@1, R@5 and R@10 in the layout of the paper's tables, its own numbers beside ours."""
     beside = paper_columns(found, tail=False)
-    columns = recall_columns() + (recall_columns("classifier") if _classifies(found) else [])
+    columns = recall_columns() | (recall_columns("classifier") if _classifies(found) else {})
     return _with_counts(found, columns, beside)
 
 
 def tier_table(found: Findings) -> str:
     """R@1, R@5 and R@10 of every tier (the paper's Figure 4 and Table 4)."""
-    columns = [column for tier in TIERS for column in recall_columns(tier)]
-    return _with_counts(found, columns, paper_columns(found, tail=True))
+    return _with_counts(found, _by_tier(RANKS), paper_columns(found, tail=True))
+
+
+def _by_tier(ranks: Sequence[int]) -> Columns:
+    head, middle, tail = (recall_columns(tier, ranks) for tier in TIERS)
+    return head | middle | tail
 
 
 def tail_table(found: Findings) -> str:
     """R@1, R@5 and R@10 in the tail of the queries, as Table 4, and in that of the places."""
-    columns = [query_tier("tail", rank) for rank in RANKS] + recall_columns("tail")
+    columns = query_columns(("tail",)) | recall_columns("tail")
     told = " “Of queries” is the 30 % of them whose places were photographed least."
     return _with_counts(found, columns, paper_columns(found, tail=True), told)
 
 
-def query_tier(tier: str, rank: int) -> Column:
-    """R@N in a tier of the queries: 30/40/30 % of them by their place's photos."""
-    return Column(f"{tier} of queries R@{rank}", lambda scores: scores.by_query[tier].recall[rank])
-
-
-def _with_counts(
-    found: Findings, columns: Sequence[Column], beside: Sequence[str], told: str = ""
-) -> str:
+def _with_counts(found: Findings, columns: Columns, beside: Sequence[str], told: str = "") -> str:
     theirs = [one.system.paper.get(name, "") for one in found.outcomes for name in beside]
     if any("/" in cell for cell in theirs):
         told += " The paper's are R@1 / R@5 / R@10."
@@ -102,14 +102,13 @@ def _with_counts(
 
 def _classifies(found: Findings) -> bool:
     """Whether a classifier alone is among them, which the paper judges by LR@N."""
-    alone = paper.KINDS["classification"]
-    return any(one.system.name.partition(" + LB")[0] in alone for one in found.outcomes)
+    return any(one.system.kind == "classification" for one in found.outcomes)
 
 
 def paper_columns(found: Findings, *, tail: bool) -> list[str]:
     """The paper's columns of these systems, of its tail or of all queries."""
     named = dict.fromkeys(column for one in found.outcomes for column in one.system.paper)
-    return [column for column in named if column != paper.TIME and ("tail" in column) is tail]
+    return [column for column in named if column != TIME and ("tail" in column) is tail]
 
 
 def gain_table(found: Findings, rank: int = 1) -> str:

@@ -10,33 +10,21 @@ from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import save_figure
+from evenplace.study import tables
 from evenplace.study.confidence_tables import abstention_table, confidence_table, uncertainty_table
 from evenplace.study.cost_tables import cost_table, pipeline_table
 from evenplace.study.elsewhere import elsewhere_table
 from evenplace.study.figures import draw, draw_multiples
 from evenplace.study.runs import Findings
-from evenplace.study.tables import (
-    RANKS,
-    area_table,
-    beside_table,
-    gain_table,
-    paper_columns,
-    query_tier,
-    recall_columns,
-    recall_table,
-    system_table,
-    tail_table,
-    tier_table,
-)
 
 TABLES: dict[str, tuple[str, Callable[[Findings], str]]] = {
-    "recall": ("Recall", recall_table),
-    "beside": ("Recall", beside_table),
-    "tiers": ("By tier", tier_table),
-    "tails": ("In the tail", tail_table),
-    "gains": ("Differences", gain_table),
-    "gains-5": ("Differences among the first five", partial(gain_table, rank=5)),
-    "areas": ("By the extent of the place", area_table),
+    "recall": ("Recall", tables.recall_table),
+    "beside": ("Recall", tables.beside_table),
+    "tiers": ("By tier", tables.tier_table),
+    "tails": ("In the tail", tables.tail_table),
+    "gains": ("Differences", tables.gain_table),
+    "gains-5": ("Differences among the first five", partial(tables.gain_table, rank=5)),
+    "areas": ("By the extent of the place", tables.area_table),
     "uncertainty": ("Uncertainty", lambda found: uncertainty_table({found.splits[0].name: found})),
     "confidence": ("Confidence", confidence_table),
     "cost": ("Cost", cost_table),
@@ -97,13 +85,15 @@ def transfer_tables(found: Mapping[str, Findings]) -> str:
     first = next(iter(found.values()))
     parts = [
         _about_tests(found),
-        system_table(found, recall_columns(), paper_columns(first, tail=False)),
+        tables.system_table(
+            found, tables.recall_columns(), tables.paper_columns(first, tail=False)
+        ),
         "R@N by tier: queries ranked by how often their place was photographed, 30 % head, "
         "40 % middle, 30 % tail, as the paper's MSLS and Pitts30k tables. The paper's numbers are "
         "R@1 / R@5 / R@10.",
-        system_table(found, [query_tier(tier, 1) for tier in TIERS]),
-        system_table(
-            found, [query_tier("tail", n) for n in RANKS], paper_columns(first, tail=True)
+        tables.system_table(found, tables.query_columns(TIERS, (1,))),
+        tables.system_table(
+            found, tables.query_columns(("tail",)), tables.paper_columns(first, tail=True)
         ),
     ]
     more = {"pipelines": pipeline_table, "confidence": uncertainty_table}

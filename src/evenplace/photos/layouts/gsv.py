@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.gather import gather, keep_zone
+from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.layouts.tables import load_table, numbers
 from evenplace.photos.pictures import SUFFIXES
@@ -26,13 +26,7 @@ def recognises(path: Path) -> bool:
     return (path / "Dataframes").is_dir() and (path / "Images").is_dir()
 
 
-def read(
-    path: Path,
-    pattern: str | None = None,
-    zone: int | None = None,
-    *,
-    cities: Sequence[str] | str | None = None,
-) -> Photos:
+def read(path: Path, *, cities: Sequence[str] | str | None = None) -> Photos:
     """Read the cities named, or all; `place` is the data set's own place, unique among them."""
     frames = {file.stem: file for file in sorted((path / "Dataframes").glob("*.csv"))}
     if not frames:
@@ -41,11 +35,10 @@ def read(
     for city in wanted:
         if city not in frames:
             raise unknown_name("city of GSV-Cities here", city, frames)
-    parts = [_read_city(frames[city], list(frames).index(city), pattern) for city in wanted]
-    return keep_zone(join_photos(parts), zone)
+    return join_photos([_read_city(frames[city], list(frames).index(city)) for city in wanted])
 
 
-def _read_city(file: Path, number: int, pattern: str | None) -> Photos:
+def _read_city(file: Path, number: int) -> Photos:
     table = load_table(file, text=("lat", "lon", "panoid", "city_id"))
     rows = {name: table.column(name).to_pylist() for name in table.column_names}
     names = [
@@ -56,7 +49,8 @@ def _read_city(file: Path, number: int, pattern: str | None) -> Photos:
         )
     ]  # fmt: skip
     folder = file.parent.parent / "Images" / file.stem
-    paths, reasons = _files(folder, names, pattern)
+    present = {one.stem: one for one in folder.iterdir()} if folder.is_dir() else {}
+    present = {stem: one for stem, one in present.items() if one.suffix.lower() in SUFFIXES}
     degrees = numbers(table.column("lat")), numbers(table.column("lon"))
     zones, counts = np.unique(zone_of(*degrees), return_counts=True)
     metres = to_metres(*degrees, int(zones[counts.argmax()]))  # London lies in two zones
@@ -65,7 +59,7 @@ def _read_city(file: Path, number: int, pattern: str | None) -> Photos:
         f"{year:04d}-{month:02d}" for year, month in zip(rows["year"], rows["month"], strict=True)
     ]
     columns = {
-        "path": paths,
+        "path": [str(present.get(name, folder / f"{name}.jpg")) for name in names],
         "east": metres.east,
         "north": metres.north,
         "zone": metres.zone,
@@ -75,19 +69,5 @@ def _read_city(file: Path, number: int, pattern: str | None) -> Photos:
         "place": place + number * PLACES_A_CITY,
         "pano": table.column("panoid").combine_chunks(),
     }
-    return gather(columns, reasons=reasons, where=file)
-
-
-def _files(folder: Path, names: list[str], pattern: str | None) -> tuple[list[str], dict[int, str]]:
-    """The file of each name, whatever the case of its suffix, and the rows without one."""
-    present = {one.stem: one for one in folder.iterdir()} if folder.is_dir() else {}
-    present = {stem: one for stem, one in present.items() if one.suffix.lower() in SUFFIXES}
-    paths, reasons = [], {}
-    for row, name in enumerate(names):
-        file = present.get(name, folder / f"{name}.jpg")
-        paths.append(str(file))
-        if name not in present:
-            reasons[row] = "its file is not there"
-        elif pattern and not file.match(pattern):
-            reasons[row] = f"its name is not like {pattern}"
-    return paths, reasons
+    gone = [row for row, name in enumerate(names) if name not in present]
+    return gather(columns, reasons=dict.fromkeys(gone, "its file is not there"), where=file)

@@ -23,25 +23,17 @@ def recognises(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() == ".txt"
 
 
-def read(
-    path: Path,
-    pattern: str | None = None,
-    zone: int | None = None,
-    *,
-    images: str | Path | None = None,
-    up: str = "z",
-) -> Photos:
+def read(path: Path, *, images: str | Path | None = None, up: str = "z") -> Photos:
     """Read a list; `images` is the folder its names are in, `up` the model's axis for COLMAP."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     folder = Path(images) if images is not None else path.parent
     poses = _poses(lines)
     if poses:
-        return _cameras(poses, folder, pattern, up)
+        return _cameras(poses, folder, up)
     names = [line.split()[0] for line in lines if not line.startswith("#")]
-    wanted = [name for name in names if pattern is None or Path(name).match(pattern)]
-    if not wanted:
-        raise PhotoError(f"{path} lists no pictures; check the file or the pattern")
-    return sfxl.from_names(pa.array([str(folder / one) for one in wanted]), path, zone)
+    if not names:
+        raise PhotoError(f"{path} lists no pictures; check the file")
+    return sfxl.from_names(pa.array([str(folder / one) for one in names]), path)
 
 
 def _poses(lines: list[str]) -> list[list[str]]:
@@ -55,11 +47,10 @@ def _is_number(text: str) -> bool:
     return text.replace("-", "", 2).replace(".", "", 1).replace("e", "", 1).isdigit()
 
 
-def _cameras(poses: list[list[str]], folder: Path, pattern: str | None, up: str) -> Photos:
+def _cameras(poses: list[list[str]], folder: Path, up: str) -> Photos:
     if up not in UP:
         raise PhotoError(f"up is {up!r}; the model's up is one of {', '.join(UP)}")
-    chosen = [pose for pose in poses if pattern is None or Path(pose[-1]).match(pattern)]
-    numbers = np.array([[float(part) for part in pose[1:8]] for pose in chosen])
+    numbers = np.array([[float(part) for part in pose[1:8]] for pose in poses])
     rotation = _rotations(numbers[:, :4])  # (N, 3, 3) world to camera
     centre = -np.einsum("nij,ni->nj", rotation, numbers[:, 4:])  # (N, 3)
     ahead = rotation[:, 2]  # (N, 3) where the camera looks
@@ -68,7 +59,7 @@ def _cameras(poses: list[list[str]], folder: Path, pattern: str | None, up: str)
         east=centre[:, first],
         north=centre[:, second],
         heading=np.degrees(np.arctan2(ahead[:, first], ahead[:, second])),
-        path=[str(folder / pose[-1]) for pose in chosen],
+        path=[str(folder / pose[-1]) for pose in poses],
     )
 
 

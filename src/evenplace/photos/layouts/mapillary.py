@@ -30,7 +30,7 @@ def recognises(path: Path) -> bool:
     return "MAPLatitude" in head or ('"data"' in head and '"captured_at"' in head)
 
 
-def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+def read(path: Path, zone: int | None = None) -> Photos:
     """Read a description or an export, with whose photos they are."""
     file = path / DESCRIPTION if path.is_dir() else path
     try:
@@ -41,8 +41,7 @@ def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Pho
         raise PhotoError(
             f"{file} is no description of photos ({cause!r}); export it again"
         ) from cause
-    kept = [one for one in seen if pattern is None or Path(one.path).match(pattern)]
-    return gather_seen(kept, zone, file)
+    return gather_seen(seen, zone, file)
 
 
 def seen_of(row: dict[str, Any], path: str) -> Seen:

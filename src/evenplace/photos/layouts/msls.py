@@ -10,31 +10,20 @@ because a photo carries its zone.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from evenplace.errors import PhotoError, unknown_name
-from evenplace.photos.gather import gather, keep_zone
+from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import zone_of
 from evenplace.photos.layouts.tables import load_table, numbers, times
-from evenplace.photos.table import Photos, Skipped, join_photos
+from evenplace.photos.table import Photos, join_photos
 
 PARTS = ("database", "query")
 SUBTASKS = ("all", "s2w", "w2s", "o2n", "n2o", "d2n", "n2d")
 TABLES = ("raw", "postprocessed", "seq_info", "subtask_index")
-
-
-@dataclass(frozen=True)
-class Shelf:
-    """One folder of photos with its tables."""
-
-    city: str
-    part: str
-    folder: Path
 
 
 def recognises(path: Path) -> bool:
@@ -44,8 +33,6 @@ def recognises(path: Path) -> bool:
 
 def read(
     path: Path,
-    pattern: str | None = None,
-    zone: int | None = None,
     *,
     cities: Sequence[str] | str | None = None,
     part: str | None = None,
@@ -62,48 +49,42 @@ def read(
     if subtask is not None and subtask not in SUBTASKS:
         raise unknown_name("subtask of MSLS", subtask, SUBTASKS)
     wanted = [cities] if isinstance(cities, str) else cities
-    shelves = sorted(_shelves(path), key=lambda shelf: (shelf.city, shelf.part))
-    present = {shelf.city for shelf in shelves}
+    shelves = sorted(_shelves(path), key=lambda shelf: (shelf.parent.name, shelf.name))
+    present = {shelf.parent.name for shelf in shelves}
     for city in wanted or ():
         if city not in present:
             raise unknown_name("city of MSLS here", city, present)
     chosen = [
         shelf
         for shelf in shelves
-        if part in (None, shelf.part) and (wanted is None or shelf.city in wanted)
+        if part in (None, shelf.name) and (wanted is None or shelf.parent.name in wanted)
     ]
     if not chosen:
         raise PhotoError(f"{path} holds no {part or 'city'} of MSLS; it has {sorted(present)}")
-    read = [_read_shelf(shelf, pattern, subtask, panoramas) for shelf in chosen]
-    return keep_zone(join_photos(read), zone)
+    return join_photos([_read_shelf(shelf, subtask, panoramas) for shelf in chosen])
 
 
-def _shelves(path: Path) -> Iterator[Shelf]:
+def _shelves(path: Path) -> Iterator[Path]:
+    """The folders of photos with their tables: CITY/database and CITY/query."""
     for depth in ("seq_info.csv", "*/seq_info.csv", "*/*/seq_info.csv", "*/*/*/seq_info.csv"):
         found = [file.parent.resolve() for file in path.glob(depth)]
-        yield from (Shelf(one.parent.name, one.name, one) for one in found if one.name in PARTS)
+        yield from (one for one in found if one.name in PARTS)
         if found:
             return
 
 
-def _read_shelf(shelf: Shelf, pattern: str | None, subtask: str | None, panoramas: bool) -> Photos:
-    tables = {name: _load(shelf.folder / f"{name}.csv") for name in TABLES}
+def _read_shelf(shelf: Path, subtask: str | None, panoramas: bool) -> Photos:
+    tables = {name: _load(shelf / f"{name}.csv") for name in TABLES}
     lengths = {name: len(table) for name, table in tables.items()}
     if len(set(lengths.values())) > 1:
         raise PhotoError(
-            f"the tables of {shelf.folder} differ in length ({lengths}) and go row by row; "
+            f"the tables of {shelf} differ in length ({lengths}) and go row by row; "
             "download them again"
         )
     keys = tables["raw"].column("key").to_pylist()
     columns = _columns(tables, shelf)
-    columns["path"] = [str(shelf.folder / "images" / f"{key}.jpg") for key in keys]
-    reasons = _reasons(tables, shelf, subtask, panoramas)
-    photos = gather(columns, reasons=reasons, where=shelf.folder)
-    if pattern is None:
-        return photos
-    like = np.array([Path(one).match(pattern) for one in photos.paths], bool)
-    out = [Skipped(one, f"its name is not like {pattern}") for one in photos[~like].paths]
-    return Photos(photos[like].table, [*photos.skipped, *out])
+    columns["path"] = [str(shelf / "images" / f"{key}.jpg") for key in keys]
+    return gather(columns, reasons=_reasons(tables, shelf, subtask, panoramas), where=shelf)
 
 
 def _load(file: Path) -> pa.Table:
@@ -115,7 +96,7 @@ def _load(file: Path) -> pa.Table:
     return load_table(file, text=("key", "sequence_key", "captured_at", "view_direction"))
 
 
-def _columns(tables: dict[str, pa.Table], shelf: Shelf) -> dict[str, Any]:
+def _columns(tables: dict[str, pa.Table], shelf: Path) -> dict[str, Any]:
     raw, processed, sequence = tables["raw"], tables["postprocessed"], tables["seq_info"]
     lat, lon = numbers(raw.column("lat")), numbers(raw.column("lon"))
     count = len(raw)
@@ -125,8 +106,8 @@ def _columns(tables: dict[str, pa.Table], shelf: Shelf) -> dict[str, Any]:
         "zone": zone_of(lat, lon),
         "heading": numbers(raw.column("ca")),
         "time": times(raw.column("captured_at")),
-        "city": pa.array([shelf.city] * count),
-        "part": pa.array([shelf.part] * count),
+        "city": pa.array([shelf.parent.name] * count),
+        "part": pa.array([shelf.name] * count),
         "latitude": lat,
         "longitude": lon,
         "night": processed.column("night").cast(pa.bool_()).combine_chunks(),
@@ -138,10 +119,10 @@ def _columns(tables: dict[str, pa.Table], shelf: Shelf) -> dict[str, Any]:
 
 
 def _reasons(
-    tables: dict[str, pa.Table], shelf: Shelf, subtask: str | None, panoramas: bool
+    tables: dict[str, pa.Table], shelf: Path, subtask: str | None, panoramas: bool
 ) -> dict[int, str]:
     reasons: dict[int, str] = {}
-    images = shelf.folder / "images"
+    images = shelf / "images"
     present = {one.name for one in images.iterdir()} if images.is_dir() else set()
     inside = tables["subtask_index"].column(subtask).to_pylist() if subtask else None
     flat = tables["raw"].column("pano").to_pylist()

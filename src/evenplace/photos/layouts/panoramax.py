@@ -21,15 +21,14 @@ def recognises(path: Path) -> bool:
     return '"FeatureCollection"' in head and ('"stac_version"' in head or "view:azimuth" in head)
 
 
-def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+def read(path: Path, zone: int | None = None) -> Photos:
     """Read the items whose pictures are here: ID.jpg, or the name they were uploaded under."""
     try:
         items = json.loads(path.read_text(encoding="utf-8"))["features"]
         seen = [_read(item, path) for item in items]
     except (KeyError, TypeError, ValueError) as cause:
         raise PhotoError(f"{path} is no collection of items ({cause!r}); fetch it again") from cause
-    kept = [one for one in seen if pattern is None or Path(one.path).match(pattern)]
-    return gather_seen(kept, zone, path)
+    return gather_seen(seen, zone, path)
 
 
 def seen_of(item: dict[str, Any], path: str) -> Seen:

@@ -23,9 +23,9 @@ def recognises(path: Path) -> bool:
     return bool(names) and all(NOTE.search(name) for name in names)
 
 
-def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+def read(path: Path, pattern: str | None = None) -> Photos:
     """Read the names, with the steps of pitch and yaw as columns."""
-    photos = sfxl.read(path, pattern, zone)
+    photos = sfxl.read(path, pattern)
     table = photos.table
     found = pc.extract_regex(table.column("note"), r"^pitch(?P<pitch>\d+)_yaw(?P<yaw>\d+)$")
     for name in ("pitch", "yaw"):

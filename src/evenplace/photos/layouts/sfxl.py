@@ -23,12 +23,12 @@ def recognises(path: Path) -> bool:
     return bool(names) and sum(name.count("@") >= 3 for name in names) > len(names) / 2
 
 
-def read(path: Path, pattern: str | None = None, zone: int | None = None) -> Photos:
+def read(path: Path, pattern: str | None = None) -> Photos:
     """Read every picture below a folder by its name."""
-    return from_names(picture_paths(path, pattern), path, zone)
+    return from_names(picture_paths(path, pattern), path)
 
 
-def from_names(paths: pa.Array, where: Path, zone: int | None = None) -> Photos:
+def from_names(paths: pa.Array, where: Path) -> Photos:
     """Make photos of paths whose base names are in the SF-XL form."""
     read = read_names(paths)
     if not len(read.rows):
@@ -38,4 +38,4 @@ def from_names(paths: pa.Array, where: Path, zone: int | None = None) -> Photos:
             f"{example.path.rsplit('/', 1)[-1]}; name them {TEMPLATE} or pass layout="
         )
     kept = paths if len(read.rows) == len(paths) else paths.take(pa.array(read.rows))
-    return gather({"path": kept, **read.columns}, read.skipped, zone=zone, where=where)
+    return gather({"path": kept, **read.columns}, read.skipped, where=where)

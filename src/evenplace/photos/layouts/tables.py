@@ -5,15 +5,17 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 """
 
 import csv
-import fnmatch
 import json
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -27,21 +29,8 @@ from evenplace.photos.table import Photos
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
-USUAL = {
-    "path": ("path", "file", "filename", "file_name", "image", "image_path", "image_name", "img",
-             "img_path", "photo", "photo_path", "picture", "filepath", "file_path", "name"),
-    "east": ("east", "easting", "utm_east", "utm_e", "utm_easting", "utm_x", "x"),
-    "north": ("north", "northing", "utm_north", "utm_n", "utm_northing", "utm_y", "y"),
-    "latitude": ("latitude", "lat", "gps_latitude", "gps_lat", "gpslatitude", "lat_deg", "y_wgs84"),
-    "longitude": ("longitude", "lon", "lng", "long", "gps_longitude", "gps_lon", "gps_lng",
-                  "gps_long", "gpslongitude", "lon_deg", "x_wgs84"),
-    "heading": ("heading", "bearing", "compass", "compass_angle", "yaw", "azimuth", "direction",
-                "ca", "northdeg", "gpsimgdirection", "heading_to_landmark"),
-    "zone": ("zone", "utm_zone", "zone_number"),
-    "time": ("time", "timestamp", "captured_at", "shot_at", "taken_at", "date", "datetime",
-             "date_time", "datetimeoriginal", "created_at"),
-    "sequence": ("sequence", "sequence_key", "sequence_id", "drive", "traverse", "trip"),
-}  # fmt: skip
+_FILE = resources.files("evenplace.photos") / "layouts" / "columns.toml"
+USUAL: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
 
@@ -86,15 +75,7 @@ def _names(file: Path) -> list[str]:
     return next(csv.reader([line], delimiter=_delimiter(file)), [])
 
 
-def read(
-    path: Path,
-    /,
-    pattern: str | None = None,
-    zone: int | None = None,
-    *,
-    files: bool = True,
-    **names: str,
-) -> Photos:
+def read(path: Path, /, zone: int | None = None, *, files: bool = True, **names: str) -> Photos:
     """Read a table; `names` says which of its columns is path, east, north, latitude, ….
 
     Paths in the table are relative to it, or to `images/` beside it.  A row is skipped, with the
@@ -116,11 +97,11 @@ def read(
     reasons: dict[int, str] = {}
     if "path" in found:
         named = table.column(found["path"])
-        columns["path"], reasons = _files(named, file, pattern) if files else (named, {})
+        columns["path"], reasons = _files(named, file) if files else (named, {})
     others = set(table.column_names) - set(found.values()) - set(columns)
     for name in [one for one in table.column_names if one in others]:
         columns[name] = table.column(name).combine_chunks()
-    return gather(columns, reasons=reasons, zone=zone, where=file)
+    return gather(columns, reasons=reasons, where=file)
 
 
 def _refuse_swapped(
@@ -174,10 +155,12 @@ def _delimiter(file: Path) -> str:
     return max(marks, key=lambda mark: first.count(mark.encode()))
 
 
-def numbers(column: pa.ChunkedArray) -> Doubles:
-    """A column as numbers, NaN where it holds none."""
+def numbers(column: pa.Array | pa.ChunkedArray) -> Doubles:
+    """A column as numbers, NaN where it holds none; one cast when all are good."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), "nan", column)
     try:
-        return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+        return np.asarray(column.cast(pa.float64()), np.float64)
     except pa.ArrowInvalid:
         return np.array([_number(value) for value in column.to_pylist()])
 
@@ -231,10 +214,8 @@ def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict
     return columns
 
 
-def _files(
-    names: pa.ChunkedArray, file: Path, pattern: str | None
-) -> tuple[list[str], dict[int, str]]:
-    """Where each file of the table lies, and the rows whose file is not there or not wanted."""
+def _files(names: pa.ChunkedArray, file: Path) -> tuple[list[str], dict[int, str]]:
+    """Where each file of the table lies, and the rows whose file is not there."""
     paths, reasons = [], {}
     folders: dict[str, set[str]] = {}
     for row, name in enumerate(names.to_pylist()):
@@ -243,8 +224,6 @@ def _files(
         paths.append(path or text)
         if path is None:
             reasons[row] = f"there is no such file beside {file}"
-        elif pattern and not fnmatch.fnmatch(path.rsplit("/", 1)[-1], pattern):
-            reasons[row] = f"its name is not like {pattern}"
     return paths, reasons
 
 
