@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Floats, Ints
 from evenplace.errors import PhotoError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import stamp_file, whole_file
 from evenplace.photos.table import Skipped
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Parts:
         return -(-self.photos // self.part)
 
     @cached_property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Which photos could be read.  (N,)."""
         told = [np.array(one["rows"], np.int64) + n * self.part for n, one in enumerate(self._told)]
         return np.concatenate([np.empty(0, np.int64), *told])
@@ -90,7 +90,7 @@ class Parts:
         ends = np.cumsum(self.dims).tolist()
         return [PartRows(self, end - dim, end) for dim, end in zip(self.dims, ends, strict=True)]
 
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+    def __iter__(self) -> Iterator[Floats]:
         return (np.load(self.file(number)) for number in range(self.count))
 
     def file(self, number: int) -> Path:
@@ -132,7 +132,7 @@ class PartRows:
     def __len__(self) -> int:
         return len(self.parts.rows)
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+    def __getitem__(self, rows: Any) -> Floats:
         wanted = np.arange(len(self))[rows]
         of = self.parts.rows[wanted] // self.parts.part  # which part each is in
         starts = np.searchsorted(self.parts.rows // self.parts.part, np.arange(self.parts.count))
@@ -149,7 +149,6 @@ def _key(describer: "Describer", paths: Sequence[str], part: int) -> str:
     about = f"{part}|{describer.image_size}|{describer.fingerprints}"
     digest = hashlib.sha256(about.encode())
     for path in paths:
-        stat = Path(path).stat() if Path(path).exists() else None
-        stamp = f"{stat.st_size}|{stat.st_mtime_ns}" if stat else "absent"
-        digest.update(f"{path}|{stamp}\n".encode())
+        stamp = stamp_file(path) if Path(path).exists() else f"absent|{path}"
+        digest.update(f"{stamp}\n".encode())
     return digest.hexdigest()[:24]

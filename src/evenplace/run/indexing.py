@@ -78,7 +78,7 @@ def index_database(
 def open_in_turn(run: RunFolder, ranks: Ranks, photos: int) -> Describer:
     """The first process exports the network, where that pays; the others find what it made."""
     opened: list[Describer] = []
-    ranks.lead(lambda _: opened.append(run.open_describer(local=ranks.local, expected=photos)))
+    ranks.lead(lambda: opened.append(run.open_describer(local=ranks.local, expected=photos)))
     return opened[0] if opened else run.open_describer(local=ranks.local, expected=min(photos, 2))
 
 
@@ -149,7 +149,7 @@ def index_by_method(
             f"evenplace train PHOTOS --method {method} --run {run.path}"
         )
 
-    def begin(_: object) -> None:
+    def begin() -> None:
         network = build_model(method, weights=weights, **changes)
         places = Grid(cell).partition(database)
         recipe = untrained(method, network.spec, places, verify)

@@ -4,6 +4,7 @@ B batch · C places · L levels · G groups
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
-from evenplace.places import FocalGrid
+from evenplace.places import FocalGrid, Places
 from evenplace.training.batches import Step, epoch_rows, plain_step, split_batches
 from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Objective, Scene, effect_of
@@ -94,13 +95,16 @@ class SoftmaxObjective(Objective):
     """One softmax a group of places, the groups in turn, an epoch each (CosPlace, D&C, DAPR)."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.network = scene, scene.network
-        self.sharded = scene.ranks.count > 1
-        classifiers = attach_groups(scene)
-        self.members = [rows.numpy() for rows in classifiers.members]
-        self.losses = [scene.loss(scene.places.counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(classifiers, scene.ranks)
+        self.scene = scene
+        self._hold(attach_groups(scene), scene.places.counts)
         scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+
+    def _hold(self, classifiers: GroupClassifiers, counts: NDArray[np.integer[Any]]) -> None:
+        """A softmax and its loss for each group.  counts: photos of each class of them all."""
+        self.sharded = self.scene.ranks.count > 1
+        self.members = [rows.numpy() for rows in classifiers.members]
+        self.losses = [self.scene.loss(counts[rows]) for rows in self.members]
+        self.heads = SoftmaxHeads(classifiers, self.scene.ranks)
 
     def begin(self, epoch: int) -> bool:
         for loss in self.losses:
@@ -166,25 +170,21 @@ class FocalObjective(SoftmaxObjective):
     end, and a place of the run is a cell whose prototype is its photos' mean.
     """
 
-    def __init__(
-        self, scene: Scene, views: tuple[tuple[Ints, NDArray[np.int32], Ints], ...]
-    ) -> None:
-        self.scene, self.network = scene, scene.network
-        self.sharded = scene.ranks.count > 1
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
         attach_groups(scene)
         scene.network.classifiers.requires_grad_(False)
-        self.labels = [labels for labels, _, _ in views]  # (N,) each, -1 where a photo looks away
+        views = [focal_view(scene, name) for name in ("lateral", "frontal")]
+        self.labels = [view.labels for view in views]  # (N,) each, -1 where a photo looks away
         groups, shifts = [], [0]
-        for _, group, _ in views:
-            groups.append(np.unique(group, return_inverse=True)[1] + shifts[-1])
-            shifts.append(shifts[-1] + len(np.unique(group)))
+        for view in views:
+            groups.append(np.unique(view.groups, return_inverse=True)[1] + shifts[-1])
+            shifts.append(shifts[-1] + len(np.unique(view.groups)))
         self.shifts = shifts
-        counts = np.concatenate([count for _, _, count in views])
+        self.starts = np.cumsum([0, *(len(view) for view in views)])
         own = GroupClassifiers(torch.from_numpy(np.concatenate(groups)), scene.network.dim)
-        self.members = [rows.numpy() for rows in own.members]
-        self.starts = np.cumsum([0, *(len(count) for _, _, count in views)])
-        self.losses = [scene.loss(counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(own.to(scene.network.anchor), scene.ranks)
+        counts = np.concatenate([view.counts for view in views])
+        self._hold(own.to(scene.network.anchor), counts)
 
     def counts(self) -> list[Ints]:
         seen = [labels[self.scene.rows] for labels in self.labels]
@@ -218,26 +218,23 @@ class FocalObjective(SoftmaxObjective):
         return {f"shard.{number}": one for number, one in enumerate(self.heads.prototypes)}
 
     def finish(self) -> None:
-        set_place_means(self.network, self.scene.source, self.scene.rows, self.scene.places)
+        set_place_means(self.scene.network, self.scene.source, self.scene.rows, self.scene.places)
 
 
-def focal_objective(scene: Scene) -> FocalObjective:
-    """Cut the two views of EigenPlaces out of the photos that train."""
+def focal_view(scene: Scene, view: str) -> Places:
+    """One of the two views of EigenPlaces, cut out of the photos that train."""
     spec, rows = scene.recipe.places, scene.rows
-    views = []
-    for view in ("lateral", "frontal"):
-        rule = FocalGrid(
-            view,
-            cell=spec.cell,
-            groups=spec.groups,
-            min_photos=spec.min_photos,
-            tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
-        )
-        cut = rule.partition(scene.photos[rows])
-        labels = np.full(len(scene.photos), -1, np.int64)
-        labels[rows] = cut.labels
-        views.append((labels, cut.groups, cut.counts))
-    return FocalObjective(scene, tuple(views))
+    rule = FocalGrid(
+        view,
+        cell=spec.cell,
+        groups=spec.groups,
+        min_photos=spec.min_photos,
+        tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
+    )
+    cut = rule.partition(scene.photos[rows])
+    labels = np.full(len(scene.photos), -1, np.int64)
+    labels[rows] = cut.labels
+    return replace(cut, labels=labels)
 
 
 class LevelObjective(SoftmaxObjective):
@@ -247,7 +244,7 @@ class LevelObjective(SoftmaxObjective):
     """
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.network = scene, scene.network
+        self.scene = scene
         torch.manual_seed(scene.recipe.training.seed)
         self.parents = place_parents(scene)  # (L, C)
         combine = "product" if scene.recipe.places.rule == "hierarchy" else "sum"

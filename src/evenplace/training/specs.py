@@ -46,13 +46,6 @@ def check_settings(table: str, kind: type[Any], values: Mapping[str, Any]) -> No
                 raise SettingError(f"{table}.{name}={number} must be at most {high}")
 
 
-def check_finite(table: str, values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are none, in a table whose keys are the business of others."""
-    for name, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise SettingError(f"{table}.{name}={value!r} must be a finite number")
-
-
 def _fits(value: Any, hint: Any) -> bool:
     if isinstance(hint, UnionType):
         return any(_fits(value, one) for one in get_args(hint))
@@ -108,7 +101,9 @@ class LossSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_finite("loss", self.settings)
+        for name, value in self.settings.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SettingError(f"loss.{name}={value!r} must be a finite number")
 
 
 @dataclass(frozen=True)
