@@ -59,7 +59,8 @@ def read_tensors(path: Path, remedy: str) -> TensorFile:
     except FileNotFoundError:
         raise RunError(f"{path} does not exist; {remedy}") from None
     except (SafetensorError, ValueError, OSError) as cause:
-        raise RunError(f"{path} is damaged ({_first_line(cause)}); {remedy}") from None
+        why = (str(cause) or type(cause).__name__).splitlines()[0]
+        raise RunError(f"{path} is damaged ({why}); {remedy}") from None
     if "sha256" in about and about.pop("sha256") != _digest(tensors, about):
         raise RunError(f"{path} is damaged (its checksum does not match); {remedy}")
     return TensorFile(tensors, about)
@@ -78,10 +79,6 @@ def _number(text: str) -> int:
     _, _, rest = text.rpartition("os error ")
     digits = rest.rstrip(")} \"'")
     return int(digits) if digits.isdigit() else 0
-
-
-def _first_line(cause: Exception) -> str:
-    return (str(cause) or type(cause).__name__).splitlines()[0]
 
 
 @dataclass(frozen=True)
