@@ -21,7 +21,6 @@ from evenplace.describe.decoding import (
     resize_pixels,
 )
 from evenplace.describe.engines import Engine, Wanted, start_engine
-from evenplace.describe.parts import Parts, describe_parts
 from evenplace.errors import SettingError
 from evenplace.photos.table import Skipped
 
@@ -137,18 +136,6 @@ class Describer:
             decode_ms=sum(part.decode_ms for part in parts),
             network_ms=sum(part.network_ms for part in parts),
         )
-
-    def parts(
-        self,
-        paths: Sequence[str],
-        folder: str | Path,
-        *,
-        rank: int = 0,
-        ranks: int = 1,
-        progress: Progress | None = None,
-    ) -> Parts:
-        """Describe a database to files, those parts that are not there yet: see `parts`."""
-        return describe_parts(self, paths, Path(folder), rank=rank, ranks=ranks, progress=progress)
 
     def _seen(self, photos: Sequence[Photo] | Bytes) -> Iterator[Described]:
         """Batch by batch; decoding on threads, and the network too where the engine likes that."""

@@ -14,30 +14,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import Floats, Ints
+from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import PhotoError
 from evenplace.photos.files import stamp_file, whole_file
 from evenplace.photos.table import Skipped
-
-if TYPE_CHECKING:
-    from evenplace.describe.describer import Described, Describer, Progress
 
 PART = 1024
 
 
 def describe_parts(
-    describer: "Describer",
+    describer: Describer,
     paths: Sequence[str],
     folder: Path,
     *,
     rank: int = 0,
     ranks: int = 1,
     part: int = PART,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> "Parts":
     """Describe this rank's parts, those that are not there yet: every `ranks`-th one.
 
@@ -99,7 +97,7 @@ class Parts:
     def about(self, number: int) -> Path:
         return self.file(number).with_suffix(".json")
 
-    def write(self, number: int, found: "Described") -> None:
+    def write(self, number: int, found: Described) -> None:
         with whole_file(self.file(number)) as draft, draft.open("wb") as file:
             np.save(file, found.descriptors)
         skipped = [(one.path, one.reason) for one in found.skipped]
@@ -144,7 +142,7 @@ class PartRows:
         return found
 
 
-def _key(describer: "Describer", paths: Sequence[str], part: int) -> str:
+def _key(describer: Describer, paths: Sequence[str], part: int) -> str:
     """A short digest of all that descriptors depend on, and of how they are cut into parts."""
     about = f"{part}|{describer.image_size}|{describer.fingerprints}"
     digest = hashlib.sha256(about.encode())

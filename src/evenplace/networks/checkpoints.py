@@ -121,14 +121,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path} has version {about.get('version')}, this EvenPlace reads {VERSION}; "
             "train again, or install the version that wrote it"
         )
-    places = {n.removeprefix(PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
+    places = {n.removeprefix(PLACES): t.numpy() for n, t in tensors.items() if n.startswith(PLACES)}
     network = build_network(NetworkSpec(**about["network"]), weights=None)
     network.scale = about["scale"]
     if "levels" in about:
         network.attach_levels(tensors["classifiers.parents"], about["levels"])
     elif places:
         network.attach_places(torch.from_numpy(places["groups"]))
-    network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
+    network.load_state_dict({n: t for n, t in tensors.items() if not n.startswith(PLACES)})
     return Checkpoint(network.eval(), about["recipe"], places)
 
 
@@ -141,7 +141,3 @@ def is_checkpoint(path: Path) -> bool:
             return ABOUT in (file.metadata() or {})
     except SafetensorError:
         return False
-
-
-def _is_place(name: str) -> bool:
-    return name.startswith(PLACES)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
-from evenplace.describe.parts import Parts
+from evenplace.describe.parts import Parts, describe_parts
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import save_checkpoint
@@ -60,9 +60,9 @@ def index_database(
         cache_folder = _own_cache(run, database)
     described: Described | Parts
     if paired or cache_folder is None:
-        described = open_in_turn(run, ranks, len(database)).parts(
-            database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
-            progress=progress,
+        described = describe_parts(
+            open_in_turn(run, ranks, len(database)), database.paths, run / "descriptors",
+            rank=ranks.rank, ranks=ranks.count, progress=progress,
         )  # fmt: skip
         ranks.wait()
     elif ranks.first:
