@@ -6,7 +6,6 @@ for surer.  Equal confidences are accepted or refused together, so no order amon
     Q queries · U distinct confidences, surest first
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,11 +160,6 @@ def judge(right: Bools, confidence: Sure) -> Knowing:
         coverage={f"{100 * p:g}": curve.coverage_at(p) for p in PRECISIONS},
         ece=reliability(right, sure).ece if probable else float("nan"),
     )
-
-
-def judge_all(right: Bools, sources: Mapping[str, Sure]) -> dict[str, Knowing]:
-    """Judge several sources on the same answers."""
-    return {name: judge(right, sure) for name, sure in sources.items()} if len(right) else {}
 
 
 def compare_sources(

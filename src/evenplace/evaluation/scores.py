@@ -14,7 +14,7 @@ import numpy as np
 from evenplace.arrays import Bools, Ints
 from evenplace.errors import RunError
 from evenplace.evaluation.conditions import LABELS
-from evenplace.evaluation.confidence import Knowing, judge_all
+from evenplace.evaluation.confidence import Knowing, judge
 from evenplace.evaluation.predictions import Predictions, join_predictions
 from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
@@ -186,7 +186,11 @@ def summarise(
         },
         mean_precision=_mean_precision(run[known]),
         position=_position(run),
-        knowing=judge_all(run.right, {"own": run.confidence, **run.sources}),
+        knowing={
+            source: judge(run.right, sure)
+            for source, sure in {"own": run.confidence, **run.sources}.items()
+            if len(run)
+        },
         untiered=int((run.tiers < 0).sum()),
         cost=cost,
         predictions=run,
