@@ -10,7 +10,7 @@ from evenplace.errors import SettingError
 from evenplace.networks.aggregators import AGGREGATORS, SALAD, VLAD, GeM, ImAge, NetVLAD, Request
 from evenplace.networks.aggregators.gem import generalised_mean
 from evenplace.networks.aggregators.salad import transport
-from evenplace.networks.aggregators.vlad import kmeans, sharpness, soft_residuals
+from evenplace.networks.aggregators.vlad import kmeans, sharpness, unit_residuals
 from evenplace.networks.backbone import Features
 from tests import oracle_models as oracle
 from tests.networks.small import pick, random_features, small_aggregators
@@ -50,7 +50,7 @@ def test_netvlad_is_the_loops(seed: int) -> None:
 def test_netvlad_of_a_feature_on_its_centre_is_no_residual() -> None:
     x = torch.tensor([[[1.0, 0.0]]])
     sure = torch.tensor([[[50.0, -50.0]]])
-    residuals = soft_residuals(x, sure, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    residuals = unit_residuals(x, sure.softmax(dim=2), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     assert residuals.abs().max() < 1e-6
 
 

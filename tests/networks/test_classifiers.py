@@ -28,14 +28,15 @@ def test_a_group_scores_only_its_own_places() -> None:
 
 def test_raw_prototypes_keep_their_length() -> None:
     classifiers = GroupClassifiers([0, 0], dim=2)
-    classifiers.set_prototypes(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), raw=True)
+    classifiers.prototypes[0].data = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     assert classifiers.joint(raw=True).norm(dim=1).tolist() == [3.0, 1.0]
     assert classifiers.joint().norm(dim=1).tolist() == [1.0, 1.0]
 
 
 def test_raw_prototypes_let_a_long_one_win_where_cosines_do_not() -> None:
     classifiers = GroupClassifiers([0, 1], dim=2)
-    classifiers.set_prototypes(torch.tensor([[9.0, 0.0], [0.0, 1.0]]), raw=True)
+    classifiers.prototypes[0].data = torch.tensor([[9.0, 0.0]])
+    classifiers.prototypes[1].data = torch.tensor([[0.0, 1.0]])
     descriptor = F.normalize(torch.tensor([[0.5, 1.0]]), dim=1)
     assert int((descriptor @ classifiers.joint().T).argmax()) == 1
     assert int((descriptor @ classifiers.joint(raw=True).T).argmax()) == 0

@@ -8,7 +8,13 @@ import pytest
 
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.build import build_model
-from evenplace.networks.releases import RELEASES, Release, cosplace_release, fetch, weights_folder
+from evenplace.networks.weightfiles import (
+    RELEASES,
+    Release,
+    cosplace_release,
+    fetch,
+    weights_folder,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from evenplace.retrieval.rerank import Fused
 from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
 from evenplace.serve.served_index import Library
+from evenplace.serve.settings import Settings
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, draw_split, rehearsed
 
@@ -112,7 +113,7 @@ def test_what_the_classifier_learned_of_its_own_ranking_is_not_used(run: Path, t
 
 
 def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path) -> None:
-    library = Library(run)
+    library = Library(Settings(run))
     before = library.current.engine
     assert before.describer is not None
     assert len(before.describer.dims) == 2

@@ -17,7 +17,7 @@ from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.queue import WaitingRoom
 from evenplace.serve.served_index import Library
-from evenplace.serve.settings import Batching, Limits
+from evenplace.serve.settings import Batching, Limits, Settings
 from tests.serve.conftest import Town, jpeg
 
 
@@ -25,7 +25,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
     sizes: list[int] = []
 
     async def go() -> None:
-        snapshot = Library(town.run).current
+        snapshot = Library(Settings(town.run)).current
         batcher = Batcher(
             Batching(photos=4, window_ms=500),
             Limits(),
@@ -49,7 +49,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
 
 def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
     async def go() -> list[int]:
-        snapshot = Library(town.run).current
+        snapshot = Library(Settings(town.run)).current
         batcher = Batcher(Batching(window_ms=200), Limits(), WaitingRoom(Limits()))
         batcher.start()
         asked = [batcher.ask(snapshot, town.photo(n), n + 1) for n in range(4)]
@@ -63,7 +63,7 @@ def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> No
 def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison = Library(town.run).current
+    poison = Library(Settings(town.run)).current
     plain = batches.describe
 
     def fails(model: Any, pixels: NDArray[np.uint8]) -> Any:
@@ -118,7 +118,7 @@ def test_while_one_is_described_the_others_gather(
     monkeypatch.setattr(batches, "describe", slow)
 
     async def go() -> None:
-        snapshot = Library(town.run).current
+        snapshot = Library(Settings(town.run)).current
         batcher = Batcher(Batching(photos=8, window_ms=0), Limits(), WaitingRoom(Limits()))
         batcher.start()
         first = asyncio.create_task(batcher.ask(snapshot, town.photo(), 3))
@@ -149,7 +149,7 @@ def test_a_large_photo_is_not_decoded_where_others_are_described(
     async def go() -> None:
         batcher = Batcher(Batching(), Limits(), WaitingRoom(Limits()))
         batcher.start()
-        await batcher.ask(Library(town.run).current, jpeg(side, side, quality=95), 1)
+        await batcher.ask(Library(Settings(town.run)).current, jpeg(side, side, quality=95), 1)
         await batcher.stop()
 
     asyncio.run(go())

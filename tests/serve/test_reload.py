@@ -32,7 +32,7 @@ def larger(tmp_path: Path, town: Town) -> Path:
 
 def test_a_new_index_is_answered_from(own_town: Town, larger: Path) -> None:
     outcomes: list[str] = []
-    library = Library(own_town.run, on_reload=outcomes.append)
+    library = Library(Settings(own_town.run), on_reload=outcomes.append)
     first = library.current
     assert not library.refresh(), "nothing new"
     Run(own_town.run).index(read_photos(larger))
@@ -65,7 +65,7 @@ def test_photos_that_came_and_went_are_served(own_town: Town) -> None:
 
 def test_a_broken_index_is_refused_and_the_old_one_goes_on(own_town: Town) -> None:
     outcomes: list[str] = []
-    library = Library(own_town.run, on_reload=outcomes.append)
+    library = Library(Settings(own_town.run), on_reload=outcomes.append)
     first = library.current
     manifest = own_town.run / "index" / "manifest.json"
     manifest.write_text(json.dumps({"version": 999}))
@@ -77,7 +77,7 @@ def test_a_broken_index_is_refused_and_the_old_one_goes_on(own_town: Town) -> No
 
 
 def test_an_index_that_is_gone_for_a_moment_is_waited_for(own_town: Town) -> None:
-    library = Library(own_town.run)
+    library = Library(Settings(own_town.run))
     index = own_town.run / "index"
     index.rename(index.with_name("away"))
     assert not library.refresh()
@@ -154,7 +154,7 @@ def test_the_thread_that_opened_an_index_is_gone(
         return search(*words, **options)
 
     monkeypatch.setattr(Run, "search", watched)
-    library = Library(own_town.run)
+    library = Library(Settings(own_town.run))
     Run(own_town.run).index(read_photos(larger))
     assert library.refresh()
     assert len(opened_by) == 2

@@ -1,7 +1,8 @@
 """The small parts of the trainer, each by itself: rates, averages, devices, miners, crops."""
 
-import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from evenplace.describe.devices import choose_device, choose_precision, loss_scaler, lower_precision
+from evenplace.describe.torch_engine import (
+    choose_device,
+    choose_precision,
+    loss_scaler,
+    lower_precision,
+)
 from evenplace.errors import SettingError
 from evenplace.networks.convolutional import import_timm
 from evenplace.photos.nearby import find_nearby
@@ -19,9 +25,11 @@ from evenplace.training.batch_pictures import cut_regions
 from evenplace.training.batches import Step, epoch_bunches
 from evenplace.training.cache import ViewSettings
 from evenplace.training.compare import clique_batch, cut_cliques, place_centres, similar_places
+from evenplace.training.distributed import Ranks
+from evenplace.training.objective import Scene
 from evenplace.training.schedule import Average, rate, warm_up
 from evenplace.training.specs import MiningSpec, TrainingSpec
-from evenplace.training.triplets import Mined, mine_triplets
+from evenplace.training.triplets import mine_triplets
 from evenplace.training.variants import corner
 from tests.drawn import photos_at, unit
 
@@ -128,7 +136,7 @@ def test_broken_photos_leave_a_step_without_a_trace() -> None:
     assert kept.rows[kept.triplets].tolist() == [[3, 4, 5]]
     assert kept.soft is not None
     assert kept.rows[kept.soft].tolist() == [[3, 4]]
-    parts = [step.rows[step.part(rank, 4)] for rank in range(4)]
+    parts = [step.rows[slice(*Ranks(rank, 4).edges(len(step)))] for rank in range(4)]
     assert np.concatenate(parts).tolist() == list(range(6))
 
 
@@ -312,11 +320,14 @@ def test_settings_out_of_range_are_refused(settings: dict[str, object], words: s
         MiningSpec(positive=30.0)
 
 
-def test_what_was_mined_is_read_as_written(tmp_path: Path) -> None:
-    path = tmp_path / "mined.npz"
-    mined = Mined(np.arange(3), np.ones((3, 2), np.int64), np.zeros((3, 4), np.int64))
-    mined.write(path)
-    again = Mined.read(path)
-    assert again.shares is None
-    np.testing.assert_array_equal(again.queries, mined.queries)
-    assert math.isfinite(float(again.negatives.sum()))
+def test_what_a_round_chose_is_not_chosen_again_until_a_later_one_is_reached(
+    tmp_path: Path,
+) -> None:
+    scene: Any = SimpleNamespace(run=tmp_path, ranks=Ranks())
+    first = Scene.choose(scene, 3, 1, lambda: {"queries": np.arange(3)})
+    again = Scene.choose(scene, 3, 1, lambda: {"queries": np.zeros(3, np.int64)})
+    assert first["queries"].tolist() == again["queries"].tolist() == [0, 1, 2]
+    Scene.forget(scene, 3, 1)
+    assert Scene.choose(scene, 3, 1, dict)["queries"].tolist() == [0, 1, 2]
+    Scene.forget(scene, 3, 2)
+    assert Scene.choose(scene, 3, 1, dict) == {}

@@ -8,8 +8,8 @@ torchrun's variables say which of the two it is; what it saw goes to FOLDER/WORK
 import json
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from evenplace.cli import app
 from evenplace.errors import RunError
 from evenplace.photos import read_photos
-from evenplace.training import distributed
-from evenplace.training.distributed import Ranks, join_ranks, leave_ranks, rank_of_process
+from evenplace.training.distributed import join_ranks, leave_ranks, rank_of_process
 from evenplace.training.fit import Session
 from tests.training.town import quick_run
 
@@ -57,18 +56,11 @@ def stop(town: Path, out: Path) -> list[float]:
 
 
 def lead(town: Path, out: Path) -> dict[str, Any]:
-    """Work that outlasts the group's patience, with signs of life; then work that fails."""
+    """Work that outlasts the patience of the processes' own group; then work that fails."""
     ranks = join_ranks("cpu")
     hasty = dist.new_group(timeout=timedelta(seconds=PATIENCE))
-    ranks, began = Ranks(ranks.rank, ranks.count, ranks.local, hasty), time.monotonic()
-    distributed._BEAT = 0.5
-
-    def long(alive: Callable[[], None]) -> None:
-        for _ in range(WORK):
-            time.sleep(1)
-            alive()
-
-    ranks.lead(long)
+    ranks, began = replace(ranks, group=hasty), time.monotonic()
+    ranks.lead(lambda: time.sleep(WORK))
     seconds, said = time.monotonic() - began, ""
     try:
         ranks.lead(_fail)
@@ -77,7 +69,7 @@ def lead(town: Path, out: Path) -> dict[str, Any]:
     return {"seconds": seconds, "said": said}
 
 
-def _fail(_: Callable[[], None]) -> None:
+def _fail() -> None:
     raise ZeroDivisionError("the disk is full")
 
 

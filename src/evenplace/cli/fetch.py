@@ -1,6 +1,7 @@
 """evenplace fetch: street imagery that is free, with its licence kept."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +27,7 @@ def panoramax(
     """Fetch the photos of a box from Panoramax; the same command goes on where it stopped."""
     from evenplace.photos.fetch import fetch_panoramax
 
-    asked = box(bbox) or []
-    _fetch(out, lambda tell: fetch_panoramax(asked, out, api=api, most=most, rate=rate, tell=tell))
+    _fetch(out, partial(fetch_panoramax, box(bbox) or [], out, api=api, most=most, rate=rate))
 
 
 def mapillary(
@@ -45,15 +45,12 @@ def mapillary(
     if not token:
         raise SettingError(f"{token_file} holds no token; write Mapillary's client token into it")
     asked = box(bbox) or []
-    _fetch(
-        out,
-        lambda tell: fetch_mapillary(asked, out, token, api=api, most=most, rate=rate, tell=tell),
-    )
+    _fetch(out, partial(fetch_mapillary, asked, out, token, api=api, most=most, rate=rate))
 
 
-def _fetch(out: Path, fetch: Callable[[Callable[[int, int], None]], int]) -> None:
+def _fetch(out: Path, fetch: Callable[..., int]) -> None:
     with bars() as announce:
-        count = fetch(announce("fetching"))
+        count = fetch(tell=announce("fetching"))
     say(
         f"{count:,} photos in {out}, with their producers and licences in index.csv; next: "
         f"evenplace photos check {out}"

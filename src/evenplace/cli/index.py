@@ -153,7 +153,11 @@ def build(
         other = foreign.descriptors or foreign.method
         if not other:
             opened.files.export_network(len(photos))
-        _end(opened, built, laid.store, f"tune {run}" if other else f"locate {run} photo.jpg")
+        print_skipped(built.photos.skipped)
+        _say_loss(built)
+        _fill(opened, laid.store)
+        then = f"tune {run}" if other else f"locate {run} photo.jpg"
+        _say(opened, built, f"; next: evenplace {then}")
 
 
 def _read(
@@ -223,13 +227,6 @@ def verify(run: IndexedRun) -> None:
         say(f"as written: {', '.join(learned)}")
     for folder, manifest in Run(run).verify().items():
         say(f"{folder} is whole: generation {manifest.generation}, {len(manifest.files)} files")
-
-
-def _end(run: "Run", index: "Index", store: str | None, then: str) -> None:
-    print_skipped(index.photos.skipped)
-    _say_loss(index)
-    _fill(run, store)
-    _say(run, index, f"; next: evenplace {then}")
 
 
 def _say(run: "Run", index: "Index", then: str = "") -> None:

@@ -16,14 +16,13 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
+from evenplace.arrays import Bytes
 from evenplace.errors import PhotoError
 from evenplace.photos.pictures import Size, height_width, open_picture, picture_name
 from evenplace.photos.table import Skipped
 
-Pixels = NDArray[np.uint8]
 Photo = str | bytes | Image.Image
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,14 +33,14 @@ class Batch:
     """Pixels of the photos that could be read, their rows, and the ones that could not."""
 
     rows: list[int]
-    pixels: Pixels  # (B, 3, H, W)
+    pixels: Bytes  # (B, 3, H, W)
     skipped: list[Skipped]
     decode_ms: float  # on all threads together
 
 
 @dataclass(frozen=True)
 class _Decoded:
-    pixels: Pixels | None  # (3, H, W)
+    pixels: Bytes | None  # (3, H, W)
     skipped: Skipped | None
     decode_ms: float
 
@@ -123,12 +122,12 @@ def _decode(photo: Photo, size: Size) -> _Decoded:
     return _Decoded(pixels, skipped, (time.perf_counter() - began) * 1e3)
 
 
-def picture_pixels(photo: Photo, size: Size) -> Pixels:
+def picture_pixels(photo: Photo, size: Size) -> Bytes:
     """Decode one photo to (3, H, W)."""
     return np.asarray(open_picture(photo, size)).transpose(2, 0, 1)
 
 
-def resize_pixels(pixels: Pixels, size: Size) -> Pixels:
+def resize_pixels(pixels: Bytes, size: Size) -> Bytes:
     """Photos at another size, by the filter that loading resizes with.  (B, 3, H, W)."""
     if pixels.shape[-2:] == height_width(size):
         return pixels

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bytes, Floats, Ints
 from evenplace.describe.decoding import (
     Batch,
     Photo,
@@ -21,14 +21,12 @@ from evenplace.describe.decoding import (
     resize_pixels,
 )
 from evenplace.describe.engines import Engine, Wanted, start_engine
-from evenplace.describe.parts import Parts, describe_parts
 from evenplace.errors import SettingError
 from evenplace.photos.table import Skipped
 
 if TYPE_CHECKING:
     from evenplace.networks.network import PlaceNetwork
 
-Floats = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
 
@@ -37,7 +35,7 @@ class Described:
     """Unit descriptors of the readable photos, and their rows in what was asked for."""
 
     descriptors: Floats  # (N, D), or (N, D + E) of two networks side by side
-    rows: NDArray[np.int64]  # (N,)
+    rows: Ints  # (N,)
     skipped: tuple[Skipped, ...]
     dims: tuple[int, ...]  # how many numbers each network gives
     decode_ms: float = 0.0  # of all threads together
@@ -119,7 +117,7 @@ class Describer:
         return f"describing with {self.engines[0].chosen}, {self.batch} photos at a time"
 
     def describe(
-        self, photos: Sequence[Photo] | NDArray[np.uint8], *, progress: Progress | None = None
+        self, photos: Sequence[Photo] | Bytes, *, progress: Progress | None = None
     ) -> Described:
         """Describe files, bytes, pictures, or pixels (B, 3, H, W), in their order."""
         parts: list[Described] = []
@@ -139,19 +137,7 @@ class Describer:
             network_ms=sum(part.network_ms for part in parts),
         )
 
-    def parts(
-        self,
-        paths: Sequence[str],
-        folder: str | Path,
-        *,
-        rank: int = 0,
-        ranks: int = 1,
-        progress: Progress | None = None,
-    ) -> Parts:
-        """Describe a database to files, those parts that are not there yet: see `parts`."""
-        return describe_parts(self, paths, Path(folder), rank=rank, ranks=ranks, progress=progress)
-
-    def _seen(self, photos: Sequence[Photo] | NDArray[np.uint8]) -> Iterator[Described]:
+    def _seen(self, photos: Sequence[Photo] | Bytes) -> Iterator[Described]:
         """Batch by batch; decoding on threads, and the network too where the engine likes that."""
         cuts = range(0, len(photos), self.batch)
         if len(photos) > self.batch and self.parallel > 1:
@@ -161,7 +147,7 @@ class Describer:
         else:
             yield from map(self._run, load_batches(photos, self.image_size, batch=self.batch))
 
-    def _one(self, photos: Sequence[Photo] | NDArray[np.uint8], start: int) -> Described:
+    def _one(self, photos: Sequence[Photo] | Bytes, start: int) -> Described:
         """A batch from its photos to their descriptors, on this thread."""
         mine = photos[start : start + self.batch]
         rows = list(range(start, start + len(mine)))

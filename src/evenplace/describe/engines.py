@@ -11,9 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from evenplace.arrays import Bytes, Floats
 from evenplace.describe.onnx_engine import OnnxEngine
 from evenplace.errors import EvenPlaceError, SettingError, WeightsError, unknown_name
 from evenplace.networks.fingerprint import fingerprint_of
@@ -31,33 +29,17 @@ _GPU = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA's driver, the same u
 class Engine(Protocol):
     """One network, ready to describe."""
 
-    @property
-    def dim(self) -> int: ...
-    @property
-    def image_size(self) -> tuple[int, int]:
-        """Height and width of the photos it is asked with."""
+    dim: int
+    image_size: tuple[int, int]  # height and width of the photos it is asked with
+    together: int | None  # photos that must be described together; None if each is by itself
+    batch: int  # how many photos at a time suit the device
+    parallel: int  # batches it runs at once, each on a thread of the caller's
+    parameters: int
+    chosen: str  # where and how it runs, in a few words
 
-    @property
-    def together(self) -> int | None:
-        """How many photos must be described together; None if each is described for itself."""
-
-    @property
-    def batch(self) -> int:
-        """How many photos at a time suit the device."""
-
-    @property
-    def parallel(self) -> int:
-        """How many batches it runs at once, each on a thread of the caller's."""
-
-    @property
-    def parameters(self) -> int: ...
     @property
     def fingerprint(self) -> str: ...
-    @property
-    def chosen(self) -> str:
-        """Where and how it runs, in a few words."""
-
-    def run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def run(self, pixels: Bytes) -> Floats:
         """(B, 3, H, W) -> unit descriptors (B, D)."""
 
 

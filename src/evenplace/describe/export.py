@@ -12,11 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from evenplace.arrays import Bytes
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.onnx_engine import ABOUT
 from evenplace.errors import PhotoError, RunError, SettingError, WeightsError
@@ -195,7 +194,7 @@ class _Calibration:
     """Photos for the quantiser, which asks for them one at a time and for None at the end."""
 
     def __init__(self, base: type, photos: Sequence[str], size: tuple[int, int]) -> None:
-        def each() -> Iterator[dict[str, NDArray[np.uint8]]]:
+        def each() -> Iterator[dict[str, Bytes]]:
             for batch in load_batches(photos, size, batch=1):
                 if batch.rows:
                     yield {"photos": batch.pixels}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bytes, Floats
 from evenplace.errors import WeightsError
 
 ABOUT = "evenplace"  # the file's own entry that says which network it is
@@ -27,7 +27,7 @@ class OnnxEngine:
     the network for a core.
     """
 
-    together = None
+    together: int | None = None
     batch = 4  # measured: 1 and 16 take an eighth more
 
     def __init__(self, path: Path, *, alone: bool = True) -> None:
@@ -45,8 +45,8 @@ class OnnxEngine:
         self.fingerprint = str(about["fingerprint"])
         self.chosen = f"onnxruntime on {cores} core{'s' if cores > 1 else ''} in float32"
 
-    def run(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        found: NDArray[np.float32]
+    def run(self, pixels: Bytes) -> Floats:
+        found: Floats
         (found,) = self._session.run(["descriptors"], {"photos": np.ascontiguousarray(pixels)})
         return found
 

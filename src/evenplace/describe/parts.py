@@ -14,30 +14,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Floats, Ints
+from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import PhotoError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import stamp_file, whole_file
 from evenplace.photos.table import Skipped
-
-if TYPE_CHECKING:
-    from evenplace.describe.describer import Described, Describer, Progress
 
 PART = 1024
 
 
 def describe_parts(
-    describer: "Describer",
+    describer: Describer,
     paths: Sequence[str],
     folder: Path,
     *,
     rank: int = 0,
     ranks: int = 1,
     part: int = PART,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> "Parts":
     """Describe this rank's parts, those that are not there yet: every `ranks`-th one.
 
@@ -71,7 +69,7 @@ class Parts:
         return -(-self.photos // self.part)
 
     @cached_property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Which photos could be read.  (N,)."""
         told = [np.array(one["rows"], np.int64) + n * self.part for n, one in enumerate(self._told)]
         return np.concatenate([np.empty(0, np.int64), *told])
@@ -90,7 +88,7 @@ class Parts:
         ends = np.cumsum(self.dims).tolist()
         return [PartRows(self, end - dim, end) for dim, end in zip(self.dims, ends, strict=True)]
 
-    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+    def __iter__(self) -> Iterator[Floats]:
         return (np.load(self.file(number)) for number in range(self.count))
 
     def file(self, number: int) -> Path:
@@ -99,7 +97,7 @@ class Parts:
     def about(self, number: int) -> Path:
         return self.file(number).with_suffix(".json")
 
-    def write(self, number: int, found: "Described") -> None:
+    def write(self, number: int, found: Described) -> None:
         with whole_file(self.file(number)) as draft, draft.open("wb") as file:
             np.save(file, found.descriptors)
         skipped = [(one.path, one.reason) for one in found.skipped]
@@ -132,7 +130,7 @@ class PartRows:
     def __len__(self) -> int:
         return len(self.parts.rows)
 
-    def __getitem__(self, rows: Any) -> NDArray[np.float32]:
+    def __getitem__(self, rows: Any) -> Floats:
         wanted = np.arange(len(self))[rows]
         of = self.parts.rows[wanted] // self.parts.part  # which part each is in
         starts = np.searchsorted(self.parts.rows // self.parts.part, np.arange(self.parts.count))
@@ -144,12 +142,11 @@ class PartRows:
         return found
 
 
-def _key(describer: "Describer", paths: Sequence[str], part: int) -> str:
+def _key(describer: Describer, paths: Sequence[str], part: int) -> str:
     """A short digest of all that descriptors depend on, and of how they are cut into parts."""
     about = f"{part}|{describer.image_size}|{describer.fingerprints}"
     digest = hashlib.sha256(about.encode())
     for path in paths:
-        stat = Path(path).stat() if Path(path).exists() else None
-        stamp = f"{stat.st_size}|{stat.st_mtime_ns}" if stat else "absent"
-        digest.update(f"{path}|{stamp}\n".encode())
+        stamp = stamp_file(path) if Path(path).exists() else f"absent|{path}"
+        digest.update(f"{stamp}\n".encode())
     return digest.hexdigest()[:24]

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools
 from evenplace.evaluation.predictions import Predictions
 from evenplace.places.tiers import TIERS
 
@@ -74,9 +74,7 @@ def together(parts: Sequence[Delivered]) -> Delivered:
     return Delivered(*(sum(getattr(one, name) for one in parts) for name in _COUNTS))
 
 
-def deliver(
-    right: NDArray[np.bool_], kept: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
-) -> Delivered:
+def deliver(right: Bools, kept: Bools, among: Bools | None = None) -> Delivered:
     """Count answers.  right, kept, among: (Q,)."""
     asked = np.ones(len(right), bool) if among is None else among
     answered = kept & asked

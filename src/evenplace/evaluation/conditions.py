@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.photos.nearby import Nearby, turn
 from evenplace.photos.table import Photos
 
@@ -44,7 +45,7 @@ def find_conditions(queries: Photos, database: Photos, positives: Nearby) -> dic
     }
 
 
-def _light(photos: Photos) -> NDArray[np.int64]:
+def _light(photos: Photos) -> Ints:
     names = photos.table.column_names
     if "night" in names:
         dark = photos.table.column("night")
@@ -60,7 +61,7 @@ def _light(photos: Photos) -> NDArray[np.int64]:
     )
 
 
-def _season(photos: Photos) -> NDArray[np.int64]:
+def _season(photos: Photos) -> Ints:
     if "time" not in photos.table.column_names:
         return np.full(len(photos), -1)
     months = pc.fill_null(pc.month(photos.table.column("time").cast(pa.timestamp("s"))), 0)
@@ -69,15 +70,13 @@ def _season(photos: Photos) -> NDArray[np.int64]:
     return np.where(month > 0, np.where(photos.zone < 0, (season + 2) % 4, season), -1)
 
 
-def _looking(photos: Photos) -> NDArray[np.int64]:
+def _looking(photos: Photos) -> Ints:
     known = np.isfinite(photos.heading)
     quarter = np.floor(((np.nan_to_num(photos.heading) + 45) % 360) / 90).astype(np.int64)
     return np.where(known, quarter, -1)
 
 
-def _to_matches(
-    queries: Photos, database: Photos, positives: Nearby
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _to_matches(queries: Photos, database: Photos, positives: Nearby) -> tuple[Ints, Ints]:
     """The turn to the match that looks most alike, the metres to the nearest; -1 if unknown."""
     asked, rows = np.repeat(np.arange(len(queries)), positives.counts), positives.rows
     degrees = turn(queries.heading[asked], database.heading[rows])

@@ -6,17 +6,16 @@ for surer.  Equal confidences are accepted or refused together, so no order amon
     Q queries · U distinct confidences, surest first
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import SettingError
 from evenplace.evaluation.uncertainty import Interval
 
-Right = NDArray[np.bool_]
+Sure = NDArray[np.floating]
 PRECISIONS = (0.95, 0.99)
 BINS = 10
 _RESAMPLES = 500
@@ -81,7 +80,7 @@ class Reliability:
 
     confidence: Doubles  # (10,) mean within the bin, nan if empty
     precision: Doubles  # (10,)
-    queries: NDArray[np.int64]  # (10,)
+    queries: Ints  # (10,)
 
     @property
     def ece(self) -> float:
@@ -111,26 +110,26 @@ class Knowing:
 class Ranked:
     """Answers sorted once, surest first, for one curve or for many resamples of them."""
 
-    def __init__(self, right: Right, confidence: NDArray[np.floating]) -> None:
+    def __init__(self, right: Bools, confidence: Sure) -> None:
         _check(right, confidence)
         self._order = np.argsort(-confidence, kind="stable")
         ranked = np.asarray(confidence, np.float64)[self._order]
         self._last = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # of each tie
         self._right = right[self._order]
 
-    def curve(self, weight: NDArray[np.int64] | None = None) -> Curve:
+    def curve(self, weight: Ints | None = None) -> Curve:
         """Lower the threshold over all of them, each counted `weight` times, or once."""
         counted = np.ones(len(self._order)) if weight is None else weight[self._order] * 1.0
         hits = np.cumsum(counted * self._right)[self._last]
         return Curve(np.cumsum(counted)[self._last], hits)
 
 
-def trace(right: Right, confidence: NDArray[np.floating]) -> Curve:
+def trace(right: Bools, confidence: Sure) -> Curve:
     """Lower the threshold over all queries, surest first."""
     return Ranked(right, confidence).curve()
 
 
-def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
+def reliability(right: Bools, confidence: Sure) -> Reliability:
     """Compare how sure with how often right, in ten bins; confidences must lie in 0..1."""
     _check(right, confidence)
     sure = np.asarray(confidence, np.float64)
@@ -147,7 +146,7 @@ def reliability(right: Right, confidence: NDArray[np.floating]) -> Reliability:
     return Reliability(mean, good, many)
 
 
-def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
+def judge(right: Bools, confidence: Sure) -> Knowing:
     """Every number about one source."""
     sure = np.asarray(confidence, np.float64)
     curve = trace(right, sure)
@@ -163,17 +162,12 @@ def judge(right: Right, confidence: NDArray[np.floating]) -> Knowing:
     )
 
 
-def judge_all(right: Right, sources: Mapping[str, NDArray[np.floating]]) -> dict[str, Knowing]:
-    """Judge several sources on the same answers."""
-    return {name: judge(right, sure) for name, sure in sources.items()} if len(right) else {}
-
-
 def compare_sources(
-    right: Right,
-    ours: NDArray[np.floating],
-    theirs: NDArray[np.floating],
-    clusters: NDArray[np.int64],
-    runs: NDArray[np.int64] | None = None,
+    right: Bools,
+    ours: Sure,
+    theirs: Sure,
+    clusters: Ints,
+    runs: Ints | None = None,
     seed: int = 0,
 ) -> Interval:
     """AUC-PR of one source minus another's on the same answers, in points, spots resampled.
@@ -185,7 +179,7 @@ def compare_sources(
     rows = [np.flatnonzero(of == run) for run in np.unique(of)]
     pairs = [[Ranked(right[mine], sure[mine]) for sure in (ours, theirs)] for mine in rows]
 
-    def gain(weight: NDArray[np.int64]) -> float:
+    def gain(weight: Ints) -> float:
         found = [[one.curve(weight[mine]).average_precision for one in pair]
                  for mine, pair in zip(rows, pairs, strict=True)]  # fmt: skip
         return float(np.mean([mine - other for mine, other in found]))
@@ -201,7 +195,7 @@ def compare_sources(
     return Interval(100 * gain(np.ones(len(right), np.int64)), 100 * float(low), 100 * float(high))
 
 
-def _check(right: Right, confidence: NDArray[np.floating]) -> None:
+def _check(right: Bools, confidence: Sure) -> None:
     if len(right) != len(confidence) or not len(right):
         raise SettingError(
             f"{len(right)} answers and {len(confidence)} confidences; give one each, at least one"

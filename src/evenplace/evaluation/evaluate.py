@@ -3,13 +3,13 @@
 Q queries · k hits · n shortlisted places
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Floats, Ints
 from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
@@ -24,8 +24,6 @@ from evenplace.photos.table import Photos
 from evenplace.retrieval import Hits, Search
 from evenplace.retrieval.answers import join_hits
 
-Rows = NDArray[np.int64]
-Floats = NDArray[np.float32]
 KEPT = 2**22  # numbers of all queries: 8 MiB beside their answers, for t-SNE
 
 
@@ -78,17 +76,9 @@ def score(
 ) -> Scores:
     """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
     asked = ask(engine, queries, descriptors, truth)
-    predictions = predict(
-        engine,
-        queries,
-        asked.hits,
-        truth,
-        guesses=engine.best_places(descriptors, max(RANKS)),
-        in_pool=asked.in_pool,
-        sources=asked.sources,
-    )
+    guesses = engine.best_places(descriptors, max(RANKS))
+    predictions = predict(engine, queries, truth, asked, guesses)
     latency = time_stages(engine, queries.paths, timed) or latencies(asked.hits.elapsed_ms)
-    predictions = replace(predictions, descriptors=asked.descriptors)
     cost = measure_cost(
         engine,
         answerable=int((predictions.positives > 0).sum()),
@@ -104,8 +94,8 @@ class Asked:
     """Answers, and what only the candidates tell, which were not kept."""
 
     hits: Hits
-    in_pool: NDArray[np.bool_]  # (Q,) whether a match was among the candidates
-    pool_sizes: Rows  # (Q,)
+    in_pool: Bools  # (Q,) whether a match was among the candidates
+    pool_sizes: Ints  # (Q,)
     sources: dict[str, Floats]  # (Q,) confidence by each source
     descriptors: NDArray[np.float16] | None  # (Q, D) as they were ranked, if they are few
 
@@ -141,25 +131,17 @@ def ask(engine: Search, queries: Photos, descriptors: Floats, truth: Truth) -> A
 
 
 def predict(
-    engine: Search,
-    queries: Photos,
-    hits: Hits,
-    truth: Truth,
-    *,
-    guesses: Rows | None = None,
-    in_pool: NDArray[np.bool_],
-    sources: Mapping[str, Floats] | None = None,
+    engine: Search, queries: Photos, truth: Truth, asked: Asked, guesses: Ints
 ) -> Predictions:
     """Judge every hit: which are right, where the query belongs, under which conditions.
 
-    guesses: (Q, n) the classifier's best places, where there are more than the shortlist's.
+    guesses: (Q, n) the classifier's best places, of which the shortlist may keep fewer.
     """
-    database, known = engine.index.photos, engine.index.places
+    hits, database, known = asked.hits, engine.index.photos, engine.index.places
     right = _right(truth, queries, database, hits.rows)
     positives = truth.positives(queries, database)
     places, tiers = query_places(engine, queries, truth.radius)
     names, spots = _hit_photos(engine, hits.rows)
-    best = hits.shortlist if guesses is None else guesses
     return Predictions(
         paths=queries.paths,
         positions=queries.positions,
@@ -170,8 +152,8 @@ def predict(
         clusters=find_spots(queries.positions, queries.zone),
         positives=positives.counts,
         first_right=first_right(right),
-        first_centre=_first_centre(engine, queries, best, truth.radius),
-        in_pool=in_pool,
+        first_centre=_first_centre(engine, queries, guesses, truth.radius),
+        in_pool=asked.in_pool,
         confidence=hits.confidence,
         estimates=np.array([(at.east, at.north) for at in hits.positions]).reshape(-1, 2),
         hit_paths=names,
@@ -179,8 +161,9 @@ def predict(
         hit_zones=np.append(database.zone, 0).astype(np.int8)[hits.rows],
         hit_distances=hits.distances,
         hit_right=right,
-        sources=dict(sources or {}),
+        sources=asked.sources,
         conditions=find_conditions(queries, database, positives),
+        descriptors=asked.descriptors,
     )
 
 
@@ -200,7 +183,7 @@ def compare_pairs(
     return pair(good[0][chosen], good[1][chosen], ours.clusters[chosen])
 
 
-def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, NDArray[np.int8]]:
+def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Ints, NDArray[np.int8]]:
     """The place and tier of each query: its own cell, or else that of the nearest place.
 
     A query may stand just over the line of a cell nobody photographed; it then belongs to the
@@ -222,7 +205,7 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Rows, 
     return own, np.where(own >= 0, places.tiers[own], -1).astype(np.int8)
 
 
-def _hit_photos(engine: Search, rows: Rows) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+def _hit_photos(engine: Search, rows: Ints) -> tuple[NDArray[np.object_], Doubles]:
     """Paths and positions of hits; empty and nan where there is none.  (Q, k), (Q, k, 2)."""
     there = rows >= 0
     names = np.full(rows.shape, "", dtype=object)
@@ -232,12 +215,12 @@ def _hit_photos(engine: Search, rows: Rows) -> tuple[NDArray[np.object_], NDArra
     return names, spots
 
 
-def _right(truth: Truth, queries: Photos, database: Photos, rows: Rows) -> NDArray[np.bool_]:
+def _right(truth: Truth, queries: Photos, database: Photos, rows: Ints) -> Bools:
     asked = np.repeat(np.arange(len(rows)), rows.shape[1])
     return truth.right(queries, database, asked, rows.ravel()).reshape(rows.shape)
 
 
-def _first_centre(engine: Search, queries: Photos, guesses: Rows, radius: float) -> Rows:
+def _first_centre(engine: Search, queries: Photos, guesses: Ints, radius: float) -> Ints:
     """Rank of the first place whose centre lies within the radius (LR@N).  (Q, n) -> (Q,)."""
     east, north = (axis[guesses] for axis in engine.index.places.centres.T)  # (Q, n)
     away = np.hypot(east - queries.east[:, None], north - queries.north[:, None])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Bools, Doubles, Floats, Ints
 from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 
@@ -26,24 +27,24 @@ class Predictions:
     """One row a query; hits from best to worst, nan and empty where there are fewer."""
 
     paths: list[str]
-    positions: NDArray[np.float64]  # (Q, 2)
+    positions: Doubles  # (Q, 2)
     zones: NDArray[np.int8]  # (Q,) the UTM zone of the position
-    places: NDArray[np.int64]  # (Q,) the query's own place, -1 for none
+    places: Ints  # (Q,) the query's own place, -1 for none
     tiers: NDArray[np.int8]  # (Q,) 0 head, 1 middle, 2 tail, -1 none
-    photographed: NDArray[np.int64]  # (Q,) photos of that place, 0 for none
-    clusters: NDArray[np.int64]  # (Q,) spot, for intervals
-    positives: NDArray[np.int64]  # (Q,) database photos that count as right
-    first_right: NDArray[np.int64]  # (Q,) rank of the first right hit, -1 for none
-    first_centre: NDArray[np.int64]  # (Q,) rank of the first shortlisted place that is right
-    in_pool: NDArray[np.bool_]  # (Q,)
-    confidence: NDArray[np.float32]  # (Q,) the system's own
-    estimates: NDArray[np.float64]  # (Q, 2) where the system says the query was taken
+    photographed: Ints  # (Q,) photos of that place, 0 for none
+    clusters: Ints  # (Q,) spot, for intervals
+    positives: Ints  # (Q,) database photos that count as right
+    first_right: Ints  # (Q,) rank of the first right hit, -1 for none
+    first_centre: Ints  # (Q,) rank of the first shortlisted place that is right
+    in_pool: Bools  # (Q,)
+    confidence: Floats  # (Q,) the system's own
+    estimates: Doubles  # (Q, 2) where the system says the query was taken
     hit_paths: NDArray[np.object_]  # (Q, k)
-    hit_positions: NDArray[np.float64]  # (Q, k, 2)
+    hit_positions: Doubles  # (Q, k, 2)
     hit_zones: NDArray[np.int8]  # (Q, k) 0 where there is no hit
-    hit_distances: NDArray[np.float32]  # (Q, k)
-    hit_right: NDArray[np.bool_]  # (Q, k)
-    sources: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # (Q,) each
+    hit_distances: Floats  # (Q, k)
+    hit_right: Bools  # (Q, k)
+    sources: dict[str, Floats] = field(default_factory=dict)  # (Q,) each
     conditions: dict[str, NDArray[np.str_]] = field(default_factory=dict)  # (Q,) each
     descriptors: NDArray[np.float16] | None = None  # (Q, D) where they are few enough to keep
 
@@ -51,28 +52,23 @@ class Predictions:
         return len(self.paths)
 
     @property
-    def right(self) -> NDArray[np.bool_]:
+    def right(self) -> Bools:
         """Whether the first answer is right.  (Q,)."""
-        right: NDArray[np.bool_] = self.first_right == 0
+        right: Bools = self.first_right == 0
         return right
 
     @property
-    def errors(self) -> NDArray[np.float64]:
+    def errors(self) -> Doubles:
         """Metres between the estimated and the true position; nan without an answer.  (Q,)."""
-        away = self.estimates - self.positions
-        metres: NDArray[np.float64] = np.hypot(away[:, 0], away[:, 1])
-        elsewhere = np.isfinite(metres) & (self.hit_zones[:, 0] != self.zones)
-        return np.where(elsewhere, FAR, metres)
+        return _metres(self.estimates - self.positions, self.hit_zones[:, 0] == self.zones)
 
     @property
-    def hit_metres(self) -> NDArray[np.float64]:
+    def hit_metres(self) -> Doubles:
         """Metres between each hit and its query; nan without a hit.  (Q, k)."""
         away = self.hit_positions - self.positions[:, None]
-        metres = np.hypot(away[..., 0], away[..., 1])
-        elsewhere = np.isfinite(metres) & (self.hit_zones != self.zones[:, None])
-        return np.where(elsewhere, FAR, metres)
+        return _metres(away, self.hit_zones == self.zones[:, None])
 
-    def __getitem__(self, chosen: NDArray[Any]) -> "Predictions":
+    def __getitem__(self, chosen: Array) -> "Predictions":
         """Some of the queries, by a mask or by rows."""
         rows = np.arange(len(self))[chosen]
         return Predictions(**{f.name: _take(getattr(self, f.name), rows) for f in fields(self)})
@@ -129,15 +125,13 @@ def join_predictions(runs: Sequence[Predictions], *, one_map: bool = False) -> P
     return Predictions(**merged)
 
 
-def find_spots(
-    positions: NDArray[np.float64], zones: NDArray[np.integer] | int = 0
-) -> NDArray[np.int64]:
+def find_spots(positions: Doubles, zones: NDArray[np.integer] | int = 0) -> Ints:
     """Queries taken within the same 10 m square of a zone form one spot.  (Q, 2) -> (Q,)."""
     squares = np.floor(positions / 10).astype(np.int64)
     squares -= squares.min(axis=0, initial=0) if len(squares) else 0
     keys = squares[:, 0] * (squares[:, 1].max(initial=0) + 1) + squares[:, 1]
     keys += np.asarray(zones, np.int64) * (keys.max(initial=0) + 1)
-    which: NDArray[np.int64] = np.unique(keys, return_inverse=True)[1]
+    which: Ints = np.unique(keys, return_inverse=True)[1]
     return which
 
 
@@ -175,16 +169,22 @@ def _column(values: Any) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), kind), values.shape[1])
 
 
-def _array(column: Any) -> NDArray[Any]:
+def _array(column: Any) -> Array:
     """A column as (Q,), lists of equal length as (Q, k)."""
     if not pa.types.is_fixed_size_list(column.type):
-        flat: NDArray[Any] = column.to_numpy()
+        flat: Array = column.to_numpy()
         return flat
     flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(len(column), column.type.list_size)
 
 
-def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+def _metres(away: Doubles, one_zone: Bools) -> Doubles:
+    """How long each way is: (…, 2) -> (…); nan stays nan, and another zone is far."""
+    metres = np.hypot(away[..., 0], away[..., 1])
+    return np.where(one_zone | np.isnan(metres), metres, FAR)
+
+
+def _take(values: Any, rows: Ints) -> Any:
     if values is None:
         return None
     if isinstance(values, dict):

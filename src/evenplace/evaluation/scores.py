@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Ints
 from evenplace.errors import RunError
 from evenplace.evaluation.conditions import LABELS
-from evenplace.evaluation.confidence import Knowing, judge_all
+from evenplace.evaluation.confidence import Knowing, judge
 from evenplace.evaluation.predictions import Predictions, join_predictions
 from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
@@ -164,7 +164,7 @@ def summarise(
     """Count what was right: overall, by tier, by condition, and how surely."""
     run = predictions
 
-    def among(chosen: NDArray[np.bool_], ranks: NDArray[np.int64] = run.first_right) -> Recalls:
+    def among(chosen: Bools, ranks: Ints = run.first_right) -> Recalls:
         return recalls(ranks[chosen], run.clusters[chosen])
 
     everyone, known = np.ones(len(run), bool), run.positives > 0
@@ -186,7 +186,11 @@ def summarise(
         },
         mean_precision=_mean_precision(run[known]),
         position=_position(run),
-        knowing=judge_all(run.right, {"own": run.confidence, **run.sources}),
+        knowing={
+            source: judge(run.right, sure)
+            for source, sure in {"own": run.confidence, **run.sources}.items()
+            if len(run)
+        },
         untiered=int((run.tiers < 0).sum()),
         cost=cost,
         predictions=run,
@@ -207,7 +211,7 @@ def join_scores(parts: Sequence[Scores], *, one_map: bool = False) -> Scores:
     return summarise(parts[0].name, joined, parts[0].places, cost, parts[0].truth, skipped)
 
 
-def recalls(first_right: NDArray[np.int64], clusters: NDArray[np.int64]) -> Recalls:
+def recalls(first_right: Ints, clusters: Ints) -> Recalls:
     """Recall@1, 5, 10, 20 from the rank of each query's first right hit (0 = best, -1 = none)."""
     found = {
         rank: interval(((first_right >= 0) & (first_right < rank)).astype(float), clusters)

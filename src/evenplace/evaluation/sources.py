@@ -6,16 +6,13 @@ An engine answers with one source; here the others are computed from what it loo
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.arrays import ranges
+from evenplace.arrays import Floats, Ints, ranges
 from evenplace.retrieval import Batch, Index, Search
 from evenplace.retrieval.arrays import dots
 from evenplace.retrieval.confidence import CONFIDENCES, same_answer
 from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
 POOLED = ("l2", "ratio", "sue", "posterior", "mass")  # from the candidates of a query
 SOURCES = (*POOLED, "cfd", "r")
 _ALPHA = 0.7
@@ -49,7 +46,7 @@ def refuse(values: Floats) -> Floats:
     return np.where(known, values, least - abs(least) * np.float32(1e-3) - np.float32(1e-6))
 
 
-def _spectral(index: Index, asked: Floats, answers: Rows) -> tuple[Floats, Floats]:
+def _spectral(index: Index, asked: Floats, answers: Ints) -> tuple[Floats, Floats]:
     """Minus CFD, and r, of each query and its answer's place; a photo in no place stands alone."""
     place = index.places_of(answers)
     keys, which = np.unique(np.where(place < 0, -1 - answers, place), return_inverse=True)

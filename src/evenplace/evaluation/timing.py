@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError
 from evenplace.retrieval import Search
 
@@ -60,7 +60,7 @@ def time_stages(engine: Search, paths: Sequence[str], count: int = TIMED) -> dic
     )
 
 
-def latencies(elapsed_ms: dict[str, NDArray[np.float64]]) -> dict[str, Latency]:
+def latencies(elapsed_ms: dict[str, Doubles]) -> dict[str, Latency]:
     """Median and 95th percentile of each stage; the first query is left out if it can be."""
     found = {}
     for stage, spent in elapsed_ms.items():

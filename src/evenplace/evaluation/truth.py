@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
 from evenplace.photos.protocols import TestSet, read_protocol
 from evenplace.photos.table import Photos
 from evenplace.retrieval import open_index
 
-Rows = NDArray[np.int64]
 RANKS = (1, 5, 10, 20)
 
 
@@ -45,13 +44,11 @@ class Truth:
         turn = "" if self.heading is None else f" and {self.heading:g}°"
         return f"{self.radius:g} m{turn}"
 
-    def right(
-        self, queries: Photos, database: Photos, asked: Rows, rows: Rows
-    ) -> NDArray[np.bool_]:
+    def right(self, queries: Photos, database: Photos, asked: Ints, rows: Ints) -> Bools:
         """Whether database photo rows[i] answers query asked[i]; row -1 never does.  (P,)."""
         if self.frames is not None:
             gap = queries.column("frame")[asked] - database.column("frame")[rows]
-            near: NDArray[np.bool_] = (np.abs(gap) <= self.frames) & (rows >= 0)
+            near: Bools = (np.abs(gap) <= self.frames) & (rows >= 0)
             return near
         east = queries.east[asked] - database.east[rows]
         north = queries.north[asked] - database.north[rows]
@@ -74,16 +71,14 @@ class Truth:
         return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
 
 
-def first_right(right: NDArray[np.bool_]) -> NDArray[np.int64]:
+def first_right(right: Bools) -> Ints:
     """Rank of the first right hit, -1 where none is.  right: (Q, k) -> (Q,)."""
     if not right.shape[1]:
         return np.full(len(right), -1, dtype=np.int64)
     return np.where(right.any(axis=1), right.argmax(axis=1), -1)
 
 
-def average_precisions(
-    right: NDArray[np.bool_], positives: NDArray[np.int64], k: int
-) -> NDArray[np.float64]:
+def average_precisions(right: Bools, positives: Ints, k: int) -> Doubles:
     """Average precision of each query's first k hits; their mean is mAP@k.
 
         AP@k = sum_{i <= k} right_i (share right among the first i) / min(k, positives)
@@ -95,7 +90,7 @@ def average_precisions(
     if not right.shape[1]:
         return np.zeros(len(right))
     share = np.cumsum(right, axis=1) / np.arange(1, right.shape[1] + 1)
-    found: NDArray[np.float64] = (share * right).sum(axis=1)
+    found: Doubles = (share * right).sum(axis=1)
     return found / np.maximum(np.minimum(positives, k), 1)
 
 

@@ -8,15 +8,12 @@ Queries taken at one spot succeed and fail together, so whole spots are drawn, n
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles
+from evenplace.arrays import Bools, Doubles, Ints
 
 RESAMPLES = 2000
 _MANY = 2000  # spots from which the normal limit is used
 _NORMAL = 1.959964  # 97.5 % of a normal variable lies below
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def mcnemar(won: int, lost: int) -> float:
     return min(1.0, 2 * below)
 
 
-def pair(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], clusters: Ints) -> Paired:
+def pair(ours: Bools, theirs: Bools, clusters: Ints) -> Paired:
     """Compare two systems on the same queries.  ours, theirs: (Q,) whether each was right."""
     won, lost = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     gain = interval(ours.astype(np.float64) - theirs, clusters)

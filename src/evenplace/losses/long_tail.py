@@ -274,6 +274,7 @@ class LabelDistributionMargin(CosineLoss):
     own: ClassVar[dict[str, Any]] = {"max_margin": 0.5, "base": 0.9999, "reweight_from": 160}
     bias = ()
     needs_counts = True
+    counts: Tensor
     max_margin: float
     base: float
     reweight_from: int | None
@@ -284,42 +285,33 @@ class LabelDistributionMargin(CosineLoss):
         """Hear which epoch (from 0) begins, to know when to start weighing."""
         self.epoch = epoch
 
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        assert self.counts is not None
+    def given(self) -> dict[str, Any]:
         late = self.reweight_from is not None and self.epoch >= self.reweight_from
         margins = label_margins(self.counts, self.max_margin)
-        weights = self.weights if late else None
-        return label_distribution_margin(
-            cosines, labels, margins, weights=weights, columns=columns, **self.settings
-        )
+        return {"margins": margins, "weights": self.weights if late else None}
 
 
-class AdaptiveLogitAdjustment(PriorLoss):
+class AdaptiveLogitAdjustment(CosineLoss):
     """`adaptive_logit_adjustment` with its settings."""
 
     formula = staticmethod(adaptive_logit_adjustment)
     bias = ()
     needs_counts = True
+    counts: Tensor
 
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        assert self.counts is not None
-        rarity = rarities(self.counts)
-        return adaptive_logit_adjustment(cosines, labels, rarity, columns=columns, **self.settings)
+    def given(self) -> dict[str, Any]:
+        return {"rarity": rarities(self.counts)}
 
 
-class DistributionBalanced(PriorLoss):
+class DistributionBalanced(CosineLoss):
     """`distribution_balanced` with its settings."""
 
     formula = staticmethod(distribution_balanced)
     bias = ()
     needs_counts = True
 
-    def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
-        """Average the loss of (B, C) cosines at (B,) labels."""
-        assert self.counts is not None
-        return distribution_balanced(cosines, labels, self.counts, columns=columns, **self.settings)
+    def given(self) -> dict[str, Any]:
+        return {"counts": self.counts}
 
     def reach(self) -> dict[str, Any]:
         """A sigmoid has no other place to cancel with."""

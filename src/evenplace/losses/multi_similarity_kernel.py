@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .similarity import IndicesTuple, check_descriptors, list_pairs
+from .similarity import IndicesTuple, check_descriptors, find_pairs
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class _AnchorLosses(torch.autograd.Function):
         shift: Tensor,
     ) -> Tensor:
         s, inverse = _cosines(rows)  # (B, B), (B,)
-        anchors, others, closed = _choose(labels, indices_tuple)
+        pairs = find_pairs(labels, indices_tuple)
+        anchors, others = pairs.positive.nonzero(as_tuple=True)  # (P,) each
+        closed = ~pairs.negative  # (B, B) what is *no* negative
         if how.mining is not None and indices_tuple is None and len(labels):
             anchors, others = _mine(s, anchors, others, closed, how.mining)
         pull, pulled = _pull(s[anchors, others], anchors, len(labels), how)  # (B,), (P,)
@@ -93,20 +95,6 @@ def _cosines(rows: Tensor) -> tuple[Tensor, Tensor]:
     squares = products.diagonal()
     inverse = torch.where(squares > 1e-24, squares.clamp(min=1e-24).rsqrt(), 0.0)  # (B,)
     return products.mul_(inverse[:, None]).mul_(inverse), inverse
-
-
-def _choose(labels: Tensor, indices_tuple: IndicesTuple | None) -> tuple[Tensor, Tensor, Tensor]:
-    """List the positives as anchors and others; mark in (B, B) what is *no* negative."""
-    if indices_tuple is None:
-        same = labels[:, None] == labels
-        anchors, others = same.nonzero(as_tuple=True)
-        apart = anchors != others
-        return anchors[apart], others[apart], same
-    first, positives, second, negatives = list_pairs(labels, indices_tuple)
-    closed = torch.ones(len(labels), len(labels), dtype=torch.bool, device=labels.device)
-    closed[second, negatives] = False
-    pair = torch.unique(first * len(labels) + positives)  # chosen twice, counted once
-    return pair // max(len(labels), 1), pair % max(len(labels), 1), closed
 
 
 def _mine(

@@ -225,8 +225,11 @@ class PriorLoss(nn.Module):
 
     def compute(self, *batch: Any, **named: Any) -> Tensor:
         """The formula of this batch, with the settings, under the prior there is."""
-        prior = {"weights": self.weights, "offsets": self.offsets}
-        return type(self).formula(*batch, **prior, **self.settings, **named)
+        return type(self).formula(*batch, **self.given(), **self.settings, **named)
+
+    def given(self) -> dict[str, Any]:
+        """What the formula is told of the places beside the settings."""
+        return {"weights": self.weights, "offsets": self.offsets}
 
     def set_epoch(self, epoch: int) -> None:
         """Hear that epoch `epoch` (from 0) begins; most losses do not care."""

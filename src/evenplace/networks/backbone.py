@@ -111,7 +111,7 @@ class BackboneSpec:
     gated: bool = False
     bands: tuple[int, ...] = ()  # stages that are read too, in two bands (`BandedBackbone`)
     embedded: tuple[str, str] | None = None  # pip package, class that tells the weight file's path
-    release: str = ""  # the name of its published weights in `releases`
+    release: str = ""  # the name of its published weights in `releases.toml`
     halvings: int = 5  # how often a convolutional network halves the sides
     halved: tuple[int, ...] = ()  # and how often after each stage, where it may stop early
     ceils: bool = True  # an odd side is rounded up

@@ -16,8 +16,7 @@ from evenplace.networks.convolutional import (
 from evenplace.networks.dinov2 import Transformer, dinov2_stages
 from evenplace.networks.published_keys import network_keys
 from evenplace.networks.registry import Registry
-from evenplace.networks.releases import fetch
-from evenplace.networks.weightfiles import read_weights
+from evenplace.networks.weightfiles import fetch, read_weights
 
 __all__ = ["BACKBONES", "Backbone", "BackboneSpec", "build_backbone"]
 

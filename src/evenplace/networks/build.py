@@ -12,9 +12,8 @@ from evenplace.networks.checkpoints import is_checkpoint, load_checkpoint
 from evenplace.networks.methods import METHODS, Facts, network_spec
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.published_keys import SYSTEMS, seems_to_be
-from evenplace.networks.releases import Progress, Release, cosplace_release, fetch
 from evenplace.networks.spec import NetworkSpec
-from evenplace.networks.weightfiles import read_weights
+from evenplace.networks.weightfiles import Progress, Release, cosplace_release, fetch, read_weights
 
 _WEIGHTS = ("imagenet", "official")
 _NAMED = 3  # keys named in a refusal

@@ -59,7 +59,8 @@ def read_tensors(path: Path, remedy: str) -> TensorFile:
     except FileNotFoundError:
         raise RunError(f"{path} does not exist; {remedy}") from None
     except (SafetensorError, ValueError, OSError) as cause:
-        raise RunError(f"{path} is damaged ({_first_line(cause)}); {remedy}") from None
+        why = (str(cause) or type(cause).__name__).splitlines()[0]
+        raise RunError(f"{path} is damaged ({why}); {remedy}") from None
     if "sha256" in about and about.pop("sha256") != _digest(tensors, about):
         raise RunError(f"{path} is damaged (its checksum does not match); {remedy}")
     return TensorFile(tensors, about)
@@ -78,10 +79,6 @@ def _number(text: str) -> int:
     _, _, rest = text.rpartition("os error ")
     digits = rest.rstrip(")} \"'")
     return int(digits) if digits.isdigit() else 0
-
-
-def _first_line(cause: Exception) -> str:
-    return (str(cause) or type(cause).__name__).splitlines()[0]
 
 
 @dataclass(frozen=True)
@@ -124,14 +121,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path} has version {about.get('version')}, this EvenPlace reads {VERSION}; "
             "train again, or install the version that wrote it"
         )
-    places = {n.removeprefix(PLACES): t.numpy() for n, t in tensors.items() if _is_place(n)}
+    places = {n.removeprefix(PLACES): t.numpy() for n, t in tensors.items() if n.startswith(PLACES)}
     network = build_network(NetworkSpec(**about["network"]), weights=None)
     network.scale = about["scale"]
     if "levels" in about:
         network.attach_levels(tensors["classifiers.parents"], about["levels"])
     elif places:
         network.attach_places(torch.from_numpy(places["groups"]))
-    network.load_state_dict({n: t for n, t in tensors.items() if not _is_place(n)})
+    network.load_state_dict({n: t for n, t in tensors.items() if not n.startswith(PLACES)})
     return Checkpoint(network.eval(), about["recipe"], places)
 
 
@@ -144,7 +141,3 @@ def is_checkpoint(path: Path) -> bool:
             return ABOUT in (file.metadata() or {})
     except SafetensorError:
         return False
-
-
-def _is_place(name: str) -> bool:
-    return name.startswith(PLACES)

@@ -54,11 +54,10 @@ class GroupClassifiers(nn.Module):
         return stacked if raw else F.normalize(stacked, dim=1)
 
     @torch.no_grad()
-    def set_prototypes(self, prototypes: Tensor, *, raw: bool = False) -> None:
+    def set_prototypes(self, prototypes: Tensor) -> None:
         """Start from given prototypes, such as the mean descriptor of each place.  (C, D)."""
         for rows, own in zip(self.members, self.prototypes, strict=True):
-            mine = prototypes[rows].to(own.device)
-            own.copy_(mine if raw else F.normalize(mine, dim=1))
+            own.copy_(F.normalize(prototypes[rows].to(own.device), dim=1))
 
 
 def combine_levels(logits: Sequence[Tensor], parents: Tensor, combine: str) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
-from evenplace.describe.parts import Parts
+from evenplace.describe.parts import Parts, describe_parts
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import save_checkpoint
@@ -60,9 +60,9 @@ def index_database(
         cache_folder = _own_cache(run, database)
     described: Described | Parts
     if paired or cache_folder is None:
-        described = open_in_turn(run, ranks, len(database)).parts(
-            database.paths, run / "descriptors", rank=ranks.rank, ranks=ranks.count,
-            progress=progress,
+        described = describe_parts(
+            open_in_turn(run, ranks, len(database)), database.paths, run / "descriptors",
+            rank=ranks.rank, ranks=ranks.count, progress=progress,
         )  # fmt: skip
         ranks.wait()
     elif ranks.first:
@@ -78,7 +78,7 @@ def index_database(
 def open_in_turn(run: RunFolder, ranks: Ranks, photos: int) -> Describer:
     """The first process exports the network, where that pays; the others find what it made."""
     opened: list[Describer] = []
-    ranks.lead(lambda _: opened.append(run.open_describer(local=ranks.local, expected=photos)))
+    ranks.lead(lambda: opened.append(run.open_describer(local=ranks.local, expected=photos)))
     return opened[0] if opened else run.open_describer(local=ranks.local, expected=min(photos, 2))
 
 
@@ -149,7 +149,7 @@ def index_by_method(
             f"evenplace train PHOTOS --method {method} --run {run.path}"
         )
 
-    def begin(_: object) -> None:
+    def begin() -> None:
         network = build_model(method, weights=weights, **changes)
         places = Grid(cell).partition(database)
         recipe = untrained(method, network.spec, places, verify)

@@ -164,7 +164,8 @@ class Unread:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not promises_body(Headers(scope=scope)):
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             await self._app(scope, receive, send)
             return
         whole = False
@@ -189,10 +190,6 @@ class Unread:
             await send(message)
 
         await self._app(scope, take, answer)
-
-
-def promises_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
 async def _drop(take: Receive) -> None:

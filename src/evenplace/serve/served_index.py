@@ -26,6 +26,7 @@ from evenplace.report.map import pack
 from evenplace.retrieval import Search
 from evenplace.run.run import Run
 from evenplace.serve.schema import Tier
+from evenplace.serve.settings import Settings
 
 log = logging.getLogger("evenplace.serve")
 Mark = tuple[int, int, int]
@@ -102,16 +103,9 @@ class Library:
     """Holds the snapshot that questions are answered from."""
 
     def __init__(
-        self,
-        run: Path,
-        *,
-        photos: Path | None = None,
-        asked: dict[str, Any] | None = None,
-        how: dict[str, Any] | None = None,
-        on_reload: Callable[[str], None] = lambda outcome: None,
+        self, settings: Settings, on_reload: Callable[[str], None] = lambda outcome: None
     ) -> None:
-        self._run, self._photos, self._on_reload = run, photos or Path(), on_reload
-        self._asked, self._how = asked or {}, how or {}
+        self._settings, self._on_reload = settings, on_reload
         self._lock = threading.Lock()
         self._mark = self._look()
         self.current = self._open()
@@ -169,18 +163,22 @@ class Library:
             return loader.submit(self._load).result()
 
     def _load(self) -> Snapshot:
-        version = self._version()
-        engine = Run.open(self._run, **self._how).search(**self._asked)
+        version, told = self._version(), self._settings
+        run = Run.open(
+            told.run, device=told.device, engine=told.engine, precision=told.precision,
+            batch=told.batching.photos,
+        )  # fmt: skip
+        engine = run.search(
+            min_precision=told.min_precision, insist=told.insist, verify=told.verify
+        )
         if engine.describer is None:
             raise RunError(
-                f"{self._run} was made of descriptors and has no network for photos, which a "
+                f"{told.run} was made of descriptors and has no network for photos, which a "
                 "service needs; index the database with one: evenplace index RUN --method NAME"
             )
         if self._version() != version:
-            raise IndexFileError(
-                f"{self._run / 'index'} changed while it was opened; wait a moment"
-            )
-        snapshot = Snapshot(engine, version, self._photos)
+            raise IndexFileError(f"{told.run / 'index'} changed while it was opened; wait a moment")
+        snapshot = Snapshot(engine, version, told.photos or Path())
         _miss_photos(snapshot)
         return snapshot
 
@@ -199,7 +197,7 @@ class Library:
 
     @property
     def _manifest(self) -> Path:
-        return self._run / "index" / "manifest.json"
+        return self._settings.run / "index" / "manifest.json"
 
 
 def _miss_photos(snapshot: Snapshot) -> None:

@@ -85,22 +85,7 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.library = Library(
-            settings.run,
-            photos=settings.photos,
-            asked={
-                "min_precision": settings.min_precision,
-                "insist": settings.insist,
-                "verify": settings.verify,
-            },
-            how={
-                "device": settings.device,
-                "engine": settings.engine,
-                "precision": settings.precision,
-                "batch": settings.batching.photos,
-            },
-            on_reload=self._reloaded,
-        )
+        self.library = Library(settings, self._reloaded)
         _check_tiles(settings, self.library.current.engine.index.places.maps[0].zone)
         self.waiting = WaitingRoom(settings.limits)
         self.bodies = Bodies(settings.limits)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evenplace.arrays import Bools, Floats, Ints
 from evenplace.describe.decoding import load_chunks
-from evenplace.describe.devices import carry, lower_precision
+from evenplace.describe.torch_engine import carry, lower_precision
 from evenplace.networks.backbone import Features
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import Size
@@ -99,10 +99,10 @@ class PhotoSource:
         steps = steps[first:]
         if self.cache is not None:
             for step in steps:
-                mine = step.part(self.ranks.rank, self.ranks.count)
+                mine = slice(*self.ranks.edges(len(step)))
                 yield step, self._carry(self._cached(step.rows[mine], step.views[mine]))
             return
-        parts = [step.rows[step.part(self.ranks.rank, self.ranks.count)] for step in steps]
+        parts = [step.rows[slice(*self.ranks.edges(len(step)))] for step in steps]
         loaded = load_chunks(self.paths, self.train_size, parts)
         zipped = zip(steps, parts, loaded, strict=True)
         for number, (step, rows, batch) in enumerate(zipped, first):

@@ -52,10 +52,6 @@ class Step:
             step = replace(step, soft=new[self.soft[whole]], shares=self.shares[whole])
         return step
 
-    def part(self, rank: int, ranks: int) -> slice:
-        """Which photos of the batch are this rank's: contiguous, in the order of the ranks."""
-        return slice(len(self) * rank // ranks, len(self) * (rank + 1) // ranks)
-
 
 def plain_step(rows: Ints, labels: Ints, views: Ints, head: int = 0) -> Step:
     """A batch in which every photo goes to one classifier, or to a loss on pairs."""

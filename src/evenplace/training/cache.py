@@ -22,7 +22,7 @@ from torch import Tensor
 from evenplace.arrays import Bools, Ints
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Described, Progress
-from evenplace.describe.devices import carry
+from evenplace.describe.torch_engine import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.fingerprint import digest_weights
 from evenplace.networks.network import PlaceNetwork

@@ -5,7 +5,7 @@ says (`networks/facts.toml`).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -121,5 +121,4 @@ def _schedule(spec: TrainingSpec) -> str:
     if not spec.epochs:
         return "none"
     told = ("epochs", "steps", "batch", "lr", "lr_classifier", "schedule", "sampler")
-    named = {field.name: getattr(spec, field.name) for field in fields(spec) if field.name in told}
-    return part(spec.optimiser, {key: named[key] for key in told if named[key]})
+    return part(spec.optimiser, {key: getattr(spec, key) for key in told if getattr(spec, key)})

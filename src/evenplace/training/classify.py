@@ -4,6 +4,7 @@ B batch · C places · L levels · G groups
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,60 +17,10 @@ from evenplace.arrays import Ints
 from evenplace.errors import SettingError
 from evenplace.losses import Columns
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
-from evenplace.places import FocalGrid
+from evenplace.places import FocalGrid, Places
 from evenplace.training.batches import Step, epoch_rows, plain_step, split_batches
-from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Objective, Scene, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
-
-
-class SoftmaxHeads:
-    """The prototypes of each group; with several ranks, each holds and trains its part of them.
-
-    110,000 places of 512 numbers are 225 MB, and Adam's moments twice that: dealt to eight
-    ranks, 84 MB each, and a step multiplies by an eighth of the matrix.
-    """
-
-    def __init__(self, classifiers: GroupClassifiers, ranks: Ranks) -> None:
-        self.classifiers, self.ranks = classifiers, ranks
-        if ranks.count == 1:
-            self.prototypes = list(classifiers.prototypes)
-            return
-        smallest = min(len(rows) for rows in classifiers.members)
-        if smallest < ranks.count:
-            raise SettingError(
-                f"a group of {smallest} place(s) cannot be dealt to {ranks.count} ranks; "
-                "use fewer ranks or fewer groups"
-            )
-        classifiers.requires_grad_(False)  # only the shards train; the whole is filled at the end
-        self.prototypes = []
-        for whole in classifiers.prototypes:
-            start, stop = ranks.edges(len(whole))
-            self.prototypes.append(nn.Parameter(whole.detach()[start:stop].clone()))
-
-    def cosines(self, descriptors: Tensor, head: int) -> tuple[Tensor, Columns | None]:
-        """Cosines of gathered descriptors to the places at hand.  (B, D) -> (B, S)."""
-        columns = None
-        if self.ranks.group is not None:
-            total = len(self.classifiers.members[head])
-            start, stop = self.ranks.edges(total)
-            here = torch.arange(start, stop, device=descriptors.device)
-            columns = Columns(here, group=self.ranks.group)
-        return descriptors @ F.normalize(self.prototypes[head], dim=1).T, columns
-
-    def shards(self) -> dict[str, nn.Parameter]:
-        """What the network itself does not hold, to be kept in a checkpoint."""
-        if self.ranks.count == 1:
-            return {}
-        return {f"shard.{number}": one for number, one in enumerate(self.prototypes)}
-
-    @torch.no_grad()
-    def collect(self) -> None:
-        """Fill the whole classifiers from the shards, on every rank."""
-        if self.ranks.group is None:
-            return
-        for whole, part in zip(self.classifiers.prototypes, self.prototypes, strict=True):
-            whole.copy_(self.ranks.gather(part.detach()))
 
 
 def attach_groups(scene: Scene) -> GroupClassifiers:
@@ -91,16 +42,40 @@ def begin_at_photos(scene: Scene) -> None:
 
 
 class SoftmaxObjective(Objective):
-    """One softmax a group of places, the groups in turn, an epoch each (CosPlace, D&C, DAPR)."""
+    """One softmax a group of places, the groups in turn, an epoch each (CosPlace, D&C, DAPR).
+
+    With several ranks, each holds and trains its part of the prototypes: 110,000 places of 512
+    numbers are 225 MB, and Adam's moments twice that; dealt to eight ranks, 84 MB each, and a
+    step multiplies by an eighth of the matrix.
+    """
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.network = scene, scene.network
-        self.sharded = scene.ranks.count > 1
-        classifiers = attach_groups(scene)
-        self.members = [rows.numpy() for rows in classifiers.members]
-        self.losses = [scene.loss(scene.places.counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(classifiers, scene.ranks)
+        self.scene = scene
+        self._hold(attach_groups(scene), scene.places.counts)
         scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+
+    def _hold(self, classifiers: GroupClassifiers, counts: NDArray[np.integer[Any]]) -> None:
+        """A softmax and its loss for each group.  counts: photos of each class of them all."""
+        self.classifiers, self.sharded = classifiers, self.scene.ranks.count > 1
+        self.members = [rows.numpy() for rows in classifiers.members]
+        self.losses = [self.scene.loss(counts[rows]) for rows in self.members]
+        whole = list(classifiers.prototypes)
+        self.prototypes = self._own_parts(whole) if self.sharded else whole
+
+    def _own_parts(self, prototypes: list[nn.Parameter]) -> list[nn.Parameter]:
+        """What this rank trains of each group; the whole is filled at the end."""
+        ranks, smallest = self.scene.ranks, min(map(len, prototypes))
+        if smallest < ranks.count:
+            raise SettingError(
+                f"a group of {smallest} place(s) cannot be dealt to {ranks.count} ranks; "
+                "use fewer ranks or fewer groups"
+            )
+        self.classifiers.requires_grad_(False)
+        parts = [slice(*ranks.edges(len(whole))) for whole in prototypes]
+        return [
+            nn.Parameter(whole.detach()[part].clone())
+            for whole, part in zip(prototypes, parts, strict=True)
+        ]
 
     def begin(self, epoch: int) -> bool:
         for loss in self.losses:
@@ -136,17 +111,22 @@ class SoftmaxObjective(Objective):
         return torch.stack(parts).sum()
 
     def _loss(self, descriptors: Tensor, labels: Tensor, head: int) -> Tensor:
-        cosines, columns = self.heads.cosines(descriptors, head)
-        if columns is None:
-            loss: Tensor = self.losses[head](cosines, labels)
-            return loss
-        return self.losses[head](cosines, labels, columns)  # type: ignore[no-any-return]
+        cosines = descriptors @ F.normalize(self.prototypes[head], dim=1).T  # (B, S)
+        columns = []
+        if self.sharded:
+            ranks = self.scene.ranks
+            here = torch.arange(*ranks.edges(len(self.members[head])), device=descriptors.device)
+            columns.append(Columns(here, group=ranks.group))
+        loss: Tensor = self.losses[head](cosines, labels, *columns)
+        return loss
 
     def parameters(self) -> list[nn.Parameter]:
-        return self.heads.prototypes
+        return self.prototypes
 
     def shards(self) -> Mapping[str, nn.Parameter]:
-        return self.heads.shards()
+        if not self.sharded:
+            return {}
+        return {f"shard.{number}": one for number, one in enumerate(self.prototypes)}
 
     def memory(self) -> nn.Module:
         return nn.ModuleList(self.losses)
@@ -155,8 +135,11 @@ class SoftmaxObjective(Objective):
         head = epoch % len(self.losses)
         return {"group": head, **effect_of(self.losses[head])}
 
+    @torch.no_grad()
     def finish(self) -> None:
-        self.heads.collect()
+        if self.sharded:
+            for whole, part in zip(self.classifiers.prototypes, self.prototypes, strict=True):
+                whole.copy_(self.scene.ranks.gather(part.detach()))
 
 
 class FocalObjective(SoftmaxObjective):
@@ -166,25 +149,21 @@ class FocalObjective(SoftmaxObjective):
     end, and a place of the run is a cell whose prototype is its photos' mean.
     """
 
-    def __init__(
-        self, scene: Scene, views: tuple[tuple[Ints, NDArray[np.int32], Ints], ...]
-    ) -> None:
-        self.scene, self.network = scene, scene.network
-        self.sharded = scene.ranks.count > 1
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
         attach_groups(scene)
         scene.network.classifiers.requires_grad_(False)
-        self.labels = [labels for labels, _, _ in views]  # (N,) each, -1 where a photo looks away
+        views = [focal_view(scene, name) for name in ("lateral", "frontal")]
+        self.labels = [view.labels for view in views]  # (N,) each, -1 where a photo looks away
         groups, shifts = [], [0]
-        for _, group, _ in views:
-            groups.append(np.unique(group, return_inverse=True)[1] + shifts[-1])
-            shifts.append(shifts[-1] + len(np.unique(group)))
+        for view in views:
+            groups.append(np.unique(view.groups, return_inverse=True)[1] + shifts[-1])
+            shifts.append(shifts[-1] + len(np.unique(view.groups)))
         self.shifts = shifts
-        counts = np.concatenate([count for _, _, count in views])
+        self.starts = np.cumsum([0, *(len(view) for view in views)])
         own = GroupClassifiers(torch.from_numpy(np.concatenate(groups)), scene.network.dim)
-        self.members = [rows.numpy() for rows in own.members]
-        self.starts = np.cumsum([0, *(len(count) for _, _, count in views)])
-        self.losses = [scene.loss(counts[rows]) for rows in self.members]
-        self.heads = SoftmaxHeads(own.to(scene.network.anchor), scene.ranks)
+        counts = np.concatenate([view.counts for view in views])
+        self._hold(own.to(scene.network.anchor), counts)
 
     def counts(self) -> list[Ints]:
         seen = [labels[self.scene.rows] for labels in self.labels]
@@ -215,29 +194,26 @@ class FocalObjective(SoftmaxObjective):
         return _deal(self.scene, rows, own, dice, max(1, spec.batch // 2), head)
 
     def shards(self) -> Mapping[str, nn.Parameter]:
-        return {f"shard.{number}": one for number, one in enumerate(self.heads.prototypes)}
+        return {f"shard.{number}": one for number, one in enumerate(self.prototypes)}
 
     def finish(self) -> None:
-        set_place_means(self.network, self.scene.source, self.scene.rows, self.scene.places)
+        set_place_means(self.scene.network, self.scene.source, self.scene.rows, self.scene.places)
 
 
-def focal_objective(scene: Scene) -> FocalObjective:
-    """Cut the two views of EigenPlaces out of the photos that train."""
+def focal_view(scene: Scene, view: str) -> Places:
+    """One of the two views of EigenPlaces, cut out of the photos that train."""
     spec, rows = scene.recipe.places, scene.rows
-    views = []
-    for view in ("lateral", "frontal"):
-        rule = FocalGrid(
-            view,
-            cell=spec.cell,
-            groups=spec.groups,
-            min_photos=spec.min_photos,
-            tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
-        )
-        cut = rule.partition(scene.photos[rows])
-        labels = np.full(len(scene.photos), -1, np.int64)
-        labels[rows] = cut.labels
-        views.append((labels, cut.groups, cut.counts))
-    return FocalObjective(scene, tuple(views))
+    rule = FocalGrid(
+        view,
+        cell=spec.cell,
+        groups=spec.groups,
+        min_photos=spec.min_photos,
+        tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
+    )
+    cut = rule.partition(scene.photos[rows])
+    labels = np.full(len(scene.photos), -1, np.int64)
+    labels[rows] = cut.labels
+    return replace(cut, labels=labels)
 
 
 class LevelObjective(SoftmaxObjective):
@@ -247,7 +223,7 @@ class LevelObjective(SoftmaxObjective):
     """
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.network = scene, scene.network
+        self.scene = scene
         torch.manual_seed(scene.recipe.training.seed)
         self.parents = place_parents(scene)  # (L, C)
         combine = "product" if scene.recipe.places.rule == "hierarchy" else "sum"

@@ -14,8 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from evenplace.arrays import Doubles, Floats, Ints
-from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
 from evenplace.training.classify import attach_groups, photos_of_places
 from evenplace.training.objective import Objective, Scene, effect_of
@@ -90,17 +88,21 @@ class CliqueObjective(PairObjective):
         spec, mining = self.scene.recipe.training, self.scene.recipe.mining
         dice, rows = self.scene.dice(epoch), self.scene.rows
         size = max(2, spec.batch // spec.photos_per_place)
-        found = epoch_bunches(self.labels[rows], "place", dice, spec.photos_per_place)
+        labels = self.labels[rows]
+        found = epoch_bunches(labels, "place", dice, spec.photos_per_place)
         usual = [[rows[one] for one in found[i : i + size]] for i in range(0, len(found), size)]
         usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
-        centres = self._centres(epoch, rows)
+        look = self.scene.source.look
+        seen = self.scene.choose(
+            epoch, round_, lambda: {"centres": place_centres(look(rows), labels)}
+        )
         positions = self.scene.photos.points[rows]
         steps: list[Step] = []
         for batch in usual:
             cliques = clique_batch(
-                centres,
+                seen["centres"],
                 positions,
-                self.labels[rows],
+                labels,
                 dice,
                 places=size,
                 bunch=spec.photos_per_place,
@@ -115,27 +117,6 @@ class CliqueObjective(PairObjective):
         photos = np.concatenate(cliques)
         names = np.repeat(self.labels[[clique[0] for clique in cliques]], list(map(len, cliques)))
         return plain_step(photos, names, self.scene.views(len(photos), dice))
-
-    def _centres(self, epoch: int, rows: Ints) -> Floats:
-        """What places look like as the epoch begins; kept until it is over.
-
-        A run taken up within the epoch must not choose with later weights.
-        """
-        run, ranks = self.scene.run, self.scene.ranks
-        kept = run / f"alike-{epoch:04d}.npy"
-        if not kept.exists():
-            centres = place_centres(self.scene.source.look(rows), self.labels[rows])
-            if ranks.first:
-                with whole_file(kept, RunError) as draft, draft.open("wb") as file:
-                    np.save(file, centres)
-            ranks.wait()
-        return np.asarray(np.load(kept))
-
-    def forget(self, epoch: int, round_: int) -> None:
-        """Remove what was kept for epochs before; a checkpoint has left them behind."""
-        for kept in self.scene.run.glob("alike-*.npy"):
-            if kept.stem < f"alike-{epoch:04d}":
-                kept.unlink(missing_ok=True)
 
 
 def place_centres(descriptors: Floats, labels: Ints) -> Floats:

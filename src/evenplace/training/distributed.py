@@ -7,9 +7,10 @@ function here does nothing at no cost.
 """
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
 
 import torch
 import torch.distributed as dist
@@ -28,6 +29,7 @@ class Ranks:
     count: int = 1
     local: int = 0  # the rank on this machine
     group: "dist.ProcessGroup | None" = None
+    patient: "dist.ProcessGroup | None" = None  # the same processes; it waits for days
 
     @property
     def first(self) -> bool:
@@ -39,24 +41,23 @@ class Ranks:
         if self.group is not None:
             dist.barrier(self.group)
 
-    def lead(self, work: Callable[[Callable[[], None]], None]) -> None:
-        """Rank 0 works, however long that takes; the others wait while it gives signs of life.
+    def lead(self, work: Callable[[], object]) -> None:
+        """Rank 0 works, however long that takes; the others wait.  Where it fails, all fail.
 
-        work: is handed a function to call now and then, which tells the others.  A barrier ends
-        in the group's time-out (10 minutes with nccl, 30 with gloo), and filling the cache of a
-        city takes longer.  Where the work fails, every rank fails.
+        A barrier ends in the group's time-out (10 minutes with nccl, 30 with gloo), and filling
+        the cache of a city takes longer.
         """
-        if self.group is None:
-            work(lambda: None)
-        elif self.first:
-            sign = _Sign(self.group)
-            try:
-                work(sign.now_and_then)
-            except BaseException:
-                sign.send(_FAILED)
-                raise
-            sign.send(_DONE)
-        elif _await_sign(self.group) == _FAILED:
+        if self.patient is None:
+            work()
+            return
+        done = torch.zeros(1)
+        try:
+            if self.first:
+                work()
+                done += 1
+        finally:
+            dist.broadcast(done, 0, self.patient)
+        if not done:
             raise RunError("the first process has failed, and its own error says why; start again")
 
     def edges(self, rows: int) -> tuple[int, int]:
@@ -81,7 +82,8 @@ class Ranks:
         """The same for numbers that nobody differentiates."""
         if self.group is None:
             return rows
-        there = torch.from_numpy(rows).to(_home(self.group))
+        home = "cuda" if dist.get_backend(self.group) == "nccl" else "cpu"  # where it can be sent
+        there = torch.from_numpy(rows).to(home)
         return gather_rows(there, self.group).cpu().numpy()
 
     def share(self, mine: dict[str, str]) -> dict[str, str]:
@@ -104,7 +106,12 @@ def join_ranks(device: str = "auto") -> Ranks:
         torch.cuda.set_device(local)
     if not dist.is_initialized():
         dist.init_process_group("nccl" if cuda else "gloo")
-    return Ranks(dist.get_rank(), dist.get_world_size(), local, dist.group.WORLD)
+    return Ranks(dist.get_rank(), dist.get_world_size(), local, dist.group.WORLD, _patient_group())
+
+
+@cache
+def _patient_group() -> "dist.ProcessGroup":
+    return dist.new_group(timeout=timedelta(days=365), backend="gloo")  # type: ignore[no-any-return]
 
 
 def rank_of_process() -> int:
@@ -120,35 +127,5 @@ def world_size() -> int:
 def leave_ranks() -> None:
     """Say good-bye to the other processes, if there are any."""
     if dist.is_available() and dist.is_initialized():
+        _patient_group.cache_clear()
         dist.destroy_process_group()
-
-
-_WORKING, _DONE, _FAILED = range(3)
-_BEAT = 10.0  # seconds between two signs of life
-
-
-class _Sign:
-    """Rank 0's word to the others."""
-
-    def __init__(self, group: "dist.ProcessGroup") -> None:
-        self.group, self.sent = group, time.monotonic()
-
-    def now_and_then(self) -> None:
-        if time.monotonic() - self.sent > _BEAT:
-            self.send(_WORKING)
-
-    def send(self, what: int) -> None:
-        dist.broadcast(torch.tensor([what], device=_home(self.group)), 0, self.group)
-        self.sent = time.monotonic()
-
-
-def _await_sign(group: "dist.ProcessGroup") -> int:
-    heard = torch.tensor([_WORKING], device=_home(group))
-    while int(heard) == _WORKING:
-        dist.broadcast(heard, 0, group)
-    return int(heard)
-
-
-def _home(group: "dist.ProcessGroup") -> str:
-    """Where tensors have to be for a group to send them."""
-    return "cuda" if dist.get_backend(group) == "nccl" else "cpu"

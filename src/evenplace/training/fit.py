@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from evenplace.describe.describer import Progress
-from evenplace.describe.devices import carry, loss_scaler, lower_precision, weight_type
+from evenplace.describe.torch_engine import carry, loss_scaler, lower_precision, weight_type
 from evenplace.errors import PlaceError
 from evenplace.losses import loss_takes
 from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.networks.network import PlaceNetwork
 from evenplace.training.batch_pictures import describe_regions
 from evenplace.training.batches import Step
-from evenplace.training.classify import LevelObjective, SoftmaxObjective, focal_objective
+from evenplace.training.classify import FocalObjective, LevelObjective, SoftmaxObjective
 from evenplace.training.compare import CliqueObjective, PairObjective
 from evenplace.training.objective import Objective, Scene
 from evenplace.training.progress import RunLog, State, load_progress, save_progress
@@ -224,7 +224,7 @@ class Session:
         self.position.bad, self.position.known = dict(source.bad), sorted(source.known)
         save_progress(self.run, self.state, self.position)
         if self.scene.ranks.first:
-            self.objective.forget(self.position.epoch, self.position.round)
+            self.scene.forget(self.position.epoch, self.position.round)
         self.kept_at = time.monotonic()
 
     def _due(self, seconds: float) -> bool:
@@ -264,7 +264,7 @@ def build_objective(scene: Scene) -> Objective:
     recipe = scene.recipe
     if loss_takes(recipe.loss.name) == "cosines":
         if recipe.places.rule == "focal-grid":
-            return focal_objective(scene)
+            return FocalObjective(scene)
         levels = recipe.places.rule in ("hierarchy", "intersection")
         return LevelObjective(scene) if levels else SoftmaxObjective(scene)
     kinds = {

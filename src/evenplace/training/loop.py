@@ -17,7 +17,7 @@ import torch
 
 from evenplace.arrays import Ints
 from evenplace.describe.describer import Progress
-from evenplace.describe.devices import choose_device, choose_precision, weight_type
+from evenplace.describe.torch_engine import choose_device, choose_precision, weight_type
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
@@ -124,7 +124,7 @@ def _only_training(run: Path, ranks: Ranks) -> Iterator[None]:
     """Hold the run folder, swept of what a killed training left; rank 0 does for all."""
     with ExitStack() as held:
 
-        def enter(_: Callable[[], None]) -> None:
+        def enter() -> None:
             held.enter_context(only_writer(run / ".lock", RunError))
             for folder in (run, run / "validation"):
                 sweep_drafts(folder)
@@ -211,22 +211,14 @@ class _Trainer:
         return run
 
     def _claim(self, run: Path, places: Places) -> None:
-        self.ranks.lead(lambda _: claim_run(run, self.recipe, places))
+        self.ranks.lead(lambda: claim_run(run, self.recipe, places))
 
     def _cache(self, network: PlaceNetwork) -> TrunkCache:
         """Rank 0 makes it, the others wait and read."""
         views = ViewSettings(self.recipe.training.views, self.recipe.training.seed, self._how)
         paths, folder = self.photos.paths, self.cache_folder
         show = self.announce("frozen trunk")
-
-        def fill(alive: Callable[[], None]) -> None:
-            def tell(done: int, total: int) -> None:
-                show(done, total)
-                alive()
-
-            cache_trunk(network, paths, views, folder, tell)
-
-        self.ranks.lead(fill)
+        self.ranks.lead(lambda: cache_trunk(network, paths, views, folder, show))
         return cache_trunk(network, paths, views, folder)
 
     @property

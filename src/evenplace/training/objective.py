@@ -7,7 +7,7 @@
 B batch · D descriptor · C places
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenplace.arrays import Ints
+from evenplace.arrays import Array, Ints
+from evenplace.errors import RunError
 from evenplace.losses import PriorLoss, build_loss
 from evenplace.networks.network import PlaceNetwork
+from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.training.batch_pictures import PhotoSource
@@ -65,10 +67,35 @@ class Scene:
         built = build_loss(spec.name, counts=torch.from_numpy(counts), **spec.settings)
         return built.to(self.device)
 
+    def choose(
+        self, epoch: int, round_: int, make: Callable[[], dict[str, Array]]
+    ) -> dict[str, Array]:
+        """What the network as it is now chooses for a round, kept until the round is over.
+
+        A run taken up within the round must not choose with later weights.
+        """
+        kept = self.run / f"mined-{epoch:04d}-{round_:03d}.npz"
+        if kept.exists():
+            with np.load(kept) as file:
+                return dict(file)
+        made = make()
+        if self.ranks.first:
+            with whole_file(kept, RunError) as draft, draft.open("wb") as file:
+                np.savez(file, **made)  # type: ignore[arg-type]
+        self.ranks.wait()
+        return made
+
+    def forget(self, epoch: int, round_: int) -> None:
+        """Remove what was chosen for rounds before this one; a checkpoint has left them behind."""
+        for kept in self.run.glob("mined-*.npz"):
+            if kept.stem < f"mined-{epoch:04d}-{round_:03d}":
+                kept.unlink(missing_ok=True)
+
 
 class Objective:
     """Batches of an epoch, and the loss of each; what most have nothing to say to is said here."""
 
+    scene: Scene
     rounds = 1  # how often batches are chosen anew within an epoch
     regions = False  # whether photos are described region by region
     sharded = False  # whether each rank's loss sees its own columns only
@@ -79,9 +106,6 @@ class Objective:
 
     def restart(self) -> None:
         """Put the network back to where it began; only generations ask for it."""
-
-    def forget(self, epoch: int, round_: int) -> None:
-        """Remove what was kept for rounds before this one; a checkpoint has left them behind."""
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
         """The batches to come, the same on every rank and whenever asked again."""

@@ -45,10 +45,6 @@ class Position:
     scaler: dict[str, float] = field(default_factory=dict)  # of float16's losses
     ranks: int = 1
 
-    @property
-    def moment(self) -> str:
-        return f"{self.epoch}-{self.round}-{self.step}"
-
 
 @dataclass(frozen=True)
 class State:
@@ -180,7 +176,8 @@ def _moments(state: State) -> dict[str, Tensor]:
 
 
 def _rank_file(ranks: Ranks, position: Position) -> str:
-    return f"progress-{ranks.rank}-{position.moment}.safetensors"
+    moment = f"{position.epoch}-{position.round}-{position.step}"
+    return f"progress-{ranks.rank}-{moment}.safetensors"
 
 
 def _write(path: Path, tensors: dict[str, Tensor], position: Position) -> None:

@@ -114,12 +114,8 @@ class Recipe:
         return cls(**parts)
 
 
-_TABLES: dict[str, type[Any]] = {
-    "network": NetworkSpec,
-    "places": PlacesSpec,
-    "training": TrainingSpec,
-    "mining": MiningSpec,
-    "search": SearchSpec,
+_TABLES: dict[str, Any] = {
+    f.name: f.type for f in dataclasses.fields(Recipe) if f.name not in ("name", "loss")
 }
 
 

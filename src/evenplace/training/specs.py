@@ -23,6 +23,7 @@ SAMPLERS = EVENING + MINED
 TRIPLET_LOSSES = ("triplet", "sare")
 RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection", "given")
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
+STARTS = ("principal", "random")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw", "means", "softmax", "low-visit-bias", "best")
 TERMS = ("impostor", "posterior", "balance")  # of the fused score, beside the likeness of photos
@@ -31,26 +32,25 @@ PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
 
 
 def check_settings(table: str, kind: type[Any], values: Mapping[str, Any]) -> None:
-    """Refuse the first value that is of another kind than `kind` has it, or out of its range."""
+    """Refuse the first value that is of another kind than `kind` has it, or not allowed.
+
+    A type is annotated with what is: the least and the largest number, or all words.
+    """
     hints = get_type_hints(kind, include_extras=True)
     for name, value in values.items():
-        hint, (low, high) = hints[name], (-math.inf, math.inf)
-        if get_origin(hint) is Annotated:  # with the least and the largest, both allowed
-            hint, (low, high) = get_args(hint)
+        hint, allowed = hints[name], None
+        if get_origin(hint) is Annotated:
+            hint, allowed = get_args(hint)
         if not _fits(value, hint):
             raise SettingError(f"{table}.{name}={value!r} must be {_words(hint)}")
+        if hint is str and allowed and value not in allowed:
+            raise unknown_name(name, value, allowed)
+        low, high = allowed if allowed and hint is not str else (-math.inf, math.inf)
         for number in value if isinstance(value, (tuple, list)) else [value]:
             if isinstance(number, Real) and float(number) < low:
                 raise SettingError(f"{table}.{name}={number} must be at least {low}")
             if isinstance(number, Real) and float(number) > high:
                 raise SettingError(f"{table}.{name}={number} must be at most {high}")
-
-
-def check_finite(table: str, values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are none, in a table whose keys are the business of others."""
-    for name, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise SettingError(f"{table}.{name}={value!r} must be a finite number")
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -87,7 +87,7 @@ class PlacesSpec:
     cell: Annotated[float, (0.01, 10**6)] = 20.0
     min_photos: Annotated[int, (1, _MANY)] = 1
     groups: Annotated[int, (1, 1000)] = 1
-    rule: str = "grid"
+    rule: Annotated[str, RULES] = "grid"
     max_photos: Annotated[int, (1, _MANY)] = 320
     heading_bins: Annotated[int, (1, 360)] = 1
     heading_groups: Annotated[int, (1, 360)] = 1
@@ -97,7 +97,6 @@ class PlacesSpec:
 
     def __post_init__(self) -> None:
         check_settings("places", PlacesSpec, vars(self))
-        _known(self, "rule", RULES)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,9 @@ class LossSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_finite("loss", self.settings)
+        for name, value in self.settings.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise SettingError(f"loss.{name}={value!r} must be a finite number")
 
 
 @dataclass(frozen=True)
@@ -132,12 +133,12 @@ class TrainingSpec:
     lr: Annotated[float, (0, 100)] = 1e-4
     lr_classifier: Annotated[float, (0, 100)] = 1e-2
     weight_decay: Annotated[float, (0, 100)] = 0.0
-    sampler: str = "photo"
+    sampler: Annotated[str, SAMPLERS] = "photo"
     views: Annotated[int, (1, 1000)] = 2
     cached: bool = True
     augment: bool = True
     flip: bool = False
-    start: str = "principal"
+    start: Annotated[str, STARTS] = "principal"
     seed: Annotated[int, (0, 2**32 - 1)] = 0
     steps: Annotated[int, (0, _MANY)] = 0
     photos_per_place: Annotated[int, (2, 10**4)] = 4
@@ -146,9 +147,9 @@ class TrainingSpec:
     jitter: Annotated[float, (0, 1)] = 0.4
     hue: Annotated[float, (0, 0.5)] = 0.0
     randaugment: Annotated[int, (0, 100)] = 0
-    optimiser: str = "adamw"
+    optimiser: Annotated[str, OPTIMISERS] = "adamw"
     momentum: Annotated[float, (0, 1)] = 0.9
-    schedule: str = "cosine"
+    schedule: Annotated[str, SCHEDULES] = "cosine"
     warmup: Annotated[float, (0, 10**6)] = 0.5
     final: Annotated[float, (0, 1)] = 0.0
     factor: Annotated[float, (0, 1)] = 0.1
@@ -156,7 +157,7 @@ class TrainingSpec:
     patience: Annotated[int, (1, 10**6)] = 10
     accumulate: Annotated[int, (1, 10**6)] = 1
     average: Annotated[float, (0, 1)] = 0.0
-    precision: str = "auto"
+    precision: Annotated[str, PRECISIONS] = "auto"
     validation: Annotated[float, (0, 0.9)] = 0.0
     refit: bool = True
     checkpoint: Annotated[float, (0, _MANY)] = 300.0
@@ -179,11 +180,6 @@ class TrainingSpec:
                 f"projection_only=true beside views={self.views}, cached={self.cached}: it keeps "
                 "one pooled view of each photo; use views=1 and cached=true"
             )
-        _known(self, "sampler", SAMPLERS)
-        _known(self, "start", ("principal", "random"))
-        _known(self, "schedule", SCHEDULES)
-        _known(self, "optimiser", OPTIMISERS)
-        _known(self, "precision", PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -245,15 +241,13 @@ class SearchSpec:
     exact: bool = False
     folds: Annotated[int, (0, 1000)] = 0
     describer: str | None = None
-    prototypes: str = "cosine"
+    prototypes: Annotated[str, PROTOTYPES] = "cosine"
     verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
-    favour: str = "queries"
+    favour: Annotated[str, FAVOURED] = "queries"
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _known(self, "prototypes", PROTOTYPES)
-        _known(self, "favour", FAVOURED)
         check_settings("search", SearchSpec, vars(self))
         object.__setattr__(self, "without", tuple(self.without))
         for term in self.without:
@@ -268,8 +262,3 @@ class SearchSpec:
             )
         if self.describer:
             METHODS.find(self.describer)
-
-
-def _known(spec: Any, name: str, known: tuple[str, ...]) -> None:
-    if getattr(spec, name) not in known:
-        raise unknown_name(name, getattr(spec, name), known)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from evenplace.arrays import Ints
 from evenplace.describe.decoding import load_batches
-from evenplace.describe.devices import carry
+from evenplace.describe.torch_engine import carry
 from evenplace.errors import PhotoError, WeightsError
 from evenplace.networks.aggregators import Aggregator
 from evenplace.networks.aggregators.base import local_features

@@ -14,10 +14,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenplace.arrays import Doubles, Floats, Ints
-from evenplace.errors import PhotoError, RunError
+from evenplace.arrays import Array, Doubles, Floats, Ints
+from evenplace.errors import PhotoError
 from evenplace.networks.checkpoints import read_tensors, save_tensors
-from evenplace.photos.files import whole_file
 from evenplace.photos.nearby import Nearby, find_nearby
 from evenplace.training.batches import Step
 from evenplace.training.compare import PairObjective
@@ -38,16 +37,6 @@ class Mined:
 
     def __len__(self) -> int:
         return len(self.queries)
-
-    def write(self, path: Path) -> None:
-        arrays = {name: value for name, value in vars(self).items() if value is not None}
-        with whole_file(path, RunError) as draft, draft.open("wb") as file:
-            np.savez(file, **arrays)
-
-    @classmethod
-    def read(cls, path: Path) -> "Mined":
-        with np.load(path) as file:
-            return cls(**{name: file[name] for name in file.files})
 
 
 def mine_triplets(
@@ -100,8 +89,7 @@ class TripletObjective(PairObjective):
     """NetVLAD's training: a query, its best positive, and negatives that look like it.
 
     Descriptors age, so the choice is made anew every `refresh` queries, over all photos or over
-    a random pool of them.  What was chosen is kept in the run folder until the next checkpoint:
-    a run taken up again must not choose with later weights.
+    a random pool of them.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -121,26 +109,17 @@ class TripletObjective(PairObjective):
         self.per_round = -(-asked // self.rounds)
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        kept = self.scene.run / f"mined-{epoch:04d}-{round_:03d}.npz"
-        if kept.exists():
-            mined = Mined.read(kept)
-        else:
-            mined = self._mine(epoch, round_)
-            if not len(mined):
-                raise PhotoError(
-                    f"no photo lies beyond {self.scene.recipe.mining.negative:g} m of another; "
-                    "lower mining.negative or use photos of a larger area"
-                )
-            if self.scene.ranks.first:
-                mined.write(kept)
-            self.scene.ranks.wait()
-        return self._deal(mined, self.scene.dice(epoch + 10**6 * (round_ + 1)))
+        arrays = self.scene.choose(epoch, round_, lambda: self._arrays(epoch, round_))
+        return self._deal(Mined(**arrays), self.scene.dice(epoch + 10**6 * (round_ + 1)))
 
-    def forget(self, epoch: int, round_: int) -> None:
-        """Remove what was chosen before; a checkpoint has left it behind."""
-        for kept in self.scene.run.glob("mined-*.npz"):
-            if kept.stem < f"mined-{epoch:04d}-{round_:03d}":
-                kept.unlink(missing_ok=True)
+    def _arrays(self, epoch: int, round_: int) -> dict[str, Array]:
+        mined = self._mine(epoch, round_)
+        if not len(mined):
+            raise PhotoError(
+                f"no photo lies beyond {self.scene.recipe.mining.negative:g} m of another; "
+                "lower mining.negative or use photos of a larger area"
+            )
+        return {name: value for name, value in vars(mined).items() if value is not None}
 
     def _mine(self, epoch: int, round_: int) -> Mined:
         spec, within = self.scene.recipe.mining, self.scene.recipe.training.within_city

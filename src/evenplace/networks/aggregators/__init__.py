@@ -1,6 +1,6 @@
 """Feature maps → one vector a photo; one aggregator a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from evenplace.networks.aggregators import boq, mixvpr, salad
@@ -54,19 +54,9 @@ class AggregatorEntry:
     projected: bool = False
 
 
-def _mixvpr(request: Request) -> Aggregator:
-    width, rows = mixvpr.VARIANTS.get(request.dim, mixvpr.VARIANTS[4096])
-    return MixVPR(request.channels, request.cells, width=width, rows=rows)
-
-
-def _salad(request: Request) -> Aggregator:
-    clusters, width, token = salad.VARIANTS.get(request.dim, salad.VARIANTS[8448])
-    return SALAD(request.channels, clusters, width, token)
-
-
-def _boq(request: Request) -> Aggregator:
-    width, rows = boq.VARIANTS.get(request.dim, boq.VARIANTS[12288])
-    return BoQ(request.channels, width=width, rows=rows)
+def _sized(variants: Mapping[int, tuple[int, ...]], dim: int) -> tuple[int, ...]:
+    """The settings that make a vector of `dim` numbers; the first ones if none do."""
+    return variants.get(dim, next(iter(variants.values())))
 
 
 AGGREGATORS: Registry[AggregatorEntry] = Registry(
@@ -78,10 +68,12 @@ AGGREGATORS: Registry[AggregatorEntry] = Registry(
         "mean": AggregatorEntry(lambda r: Mean(r.channels), projected=True),
         "netvlad": AggregatorEntry(lambda r: NetVLAD(r.channels)),
         "vlad": AggregatorEntry(lambda r: VLAD(r.channels)),
-        "mixvpr": AggregatorEntry(_mixvpr),
-        "salad": AggregatorEntry(_salad),
+        "mixvpr": AggregatorEntry(
+            lambda r: MixVPR(r.channels, r.cells, *_sized(mixvpr.VARIANTS, r.dim))
+        ),
+        "salad": AggregatorEntry(lambda r: SALAD(r.channels, *_sized(salad.VARIANTS, r.dim))),
         "megaloc": AggregatorEntry(lambda r: SALAD(r.channels, width=256), projected=True),
-        "boq": AggregatorEntry(_boq),
+        "boq": AggregatorEntry(lambda r: BoQ(r.channels, *_sized(boq.VARIANTS, r.dim))),
         "cricavpr": AggregatorEntry(lambda r: CricaVPR(r.channels)),
         "image": AggregatorEntry(lambda r: ImAge(r.channels)),
         "image-blocks": AggregatorEntry(lambda r: ImAge(r.channels, depth=2)),

@@ -21,7 +21,7 @@ class BoQ(Aggregator):
     """
 
     def __init__(
-        self, channels: int, *, width: int = 384, rows: int = 32, queries: int = 64, depth: int = 2
+        self, channels: int, width: int = 384, rows: int = 32, queries: int = 64, depth: int = 2
     ) -> None:
         super().__init__()
         self.dim = width * rows

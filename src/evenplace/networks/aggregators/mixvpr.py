@@ -24,7 +24,7 @@ class MixVPR(Aggregator):
     """
 
     def __init__(
-        self, channels: int, cells: int, *, width: int = 1024, rows: int = 4, depth: int = 4
+        self, channels: int, cells: int, width: int = 1024, rows: int = 4, depth: int = 4
     ) -> None:
         super().__init__()
         self.dim, self.cells = width * rows, cells

@@ -57,20 +57,20 @@ def _spread(points: Tensor, clusters: int, generator: torch.Generator) -> Tensor
     return points[chosen].clone()
 
 
-def soft_residuals(x: Tensor, scores: Tensor, centres: Tensor) -> Tensor:
-    """Sum the residuals to each cluster, weighted by the softmax of the scores.
+def unit_residuals(x: Tensor, shares: Tensor, centres: Tensor) -> Tensor:
+    """Sum the residuals to each cluster; each sum, then the whole, to unit length.
 
-        a_nk = softmax_k(s_nk),    V_k = Σ_n a_nk (x_n − c_k) = Σ_n a_nk x_n − (Σ_n a_nk) c_k
+        V_k = Σ_n a_nk (x_n − c_k) = Σ_n a_nk x_n − (Σ_n a_nk) c_k
 
-    The right-hand side never forms the N·K residuals.  x: (B, N, D), scores: (B, N, K),
-    centres: (K, D) -> (B, K, D).
+    The right-hand side never forms the N·K residuals.  x: (B, N, D), shares a: (B, N, K),
+    centres: (K, D) -> (B, K D).
     """
-    shares = scores.softmax(dim=2)
-    return torch.einsum("bnk,bnd->bkd", shares, x) - shares.sum(dim=1).unsqueeze(2) * centres
+    residuals = torch.einsum("bnk,bnd->bkd", shares, x) - shares.sum(dim=1).unsqueeze(2) * centres
+    return F.normalize(F.normalize(residuals, dim=2).flatten(1), dim=1)
 
 
 class NetVLAD(Aggregator):
-    """Unit features to K clusters; each cluster's residual, then the whole, to unit length."""
+    """Unit features shared among K clusters by the softmax of their scores, as residuals."""
 
     def __init__(self, channels: int, clusters: int = 64) -> None:
         super().__init__()
@@ -80,8 +80,7 @@ class NetVLAD(Aggregator):
 
     def forward(self, features: Features) -> Tensor:
         x = F.normalize(local_features(features), dim=2)  # (B, N, D)
-        residuals = soft_residuals(x, self.score(x), self.centres)  # (B, K, D)
-        return F.normalize(F.normalize(residuals, dim=2).flatten(1), dim=1)
+        return unit_residuals(x, self.score(x).softmax(dim=2), self.centres)
 
     @torch.no_grad()
     def fit(self, locals_: Tensor, seed: int = 0) -> None:
@@ -92,20 +91,8 @@ class NetVLAD(Aggregator):
         self.score.weight.copy_(sharpness(x, centres) * F.normalize(centres, dim=1))
 
 
-def hard_residuals(x: Tensor, centres: Tensor) -> Tensor:
-    """Sum each feature's residual to the centre it is nearest to in angle.
-
-        k(n) = argmax_k cos(x_n, c_k),    V_k = Σ_{n: k(n) = k} (x_n − c_k)
-
-    x: (B, N, D), centres: (K, D) -> (B, K, D).
-    """
-    nearest = (x @ F.normalize(centres, dim=1).T).argmax(dim=2)  # (B, N)
-    shares = F.one_hot(nearest, len(centres)).to(x.dtype)  # (B, N, K)
-    return torch.einsum("bnk,bnd->bkd", shares, x) - shares.sum(dim=1).unsqueeze(2) * centres
-
-
 class VLAD(Aggregator):
-    """Unit features, hard residuals, each cluster and then the whole to unit length.
+    """Unit features, each with its residual to the centre it is nearest to in angle.
 
     The centres are the vocabulary: `fit` takes them from photos of the kind to be described.
     """
@@ -118,9 +105,9 @@ class VLAD(Aggregator):
         self.register_buffer("centres", F.normalize(torch.randn(clusters, channels), dim=1))
 
     def forward(self, features: Features) -> Tensor:
-        x = F.normalize(local_features(features), dim=2)
-        residuals = hard_residuals(x, self.centres)  # (B, K, D)
-        return F.normalize(F.normalize(residuals, dim=2).flatten(1), dim=1)
+        x = F.normalize(local_features(features), dim=2)  # (B, N, D)
+        nearest = (x @ F.normalize(self.centres, dim=1).T).argmax(dim=2)  # (B, N)
+        return unit_residuals(x, F.one_hot(nearest, len(self.centres)).to(x.dtype), self.centres)
 
     @torch.no_grad()
     def fit(self, locals_: Tensor, seed: int = 0) -> None:
