@@ -180,10 +180,7 @@ def explain(
         reason = "the shortlisted places hold no photo to compare with"
     return Answer(
         hits=tuple(hits),
-        places=tuple(
-            _guess(index, int(place), float(chance))
-            for place, chance in zip(found.shortlist[query], found.posterior[query], strict=True)
-        ),
+        places=_guesses(index, found, query),
         position=found.positions[query],
         confidence=confidence,
         calibrated=not doubt,
@@ -196,10 +193,15 @@ def explain(
     )
 
 
-def _guess(index: Index, place: int, chance: float) -> PlaceGuess:
-    east, north = index.places.centres[place].tolist()
-    tier = TIERS[index.places.tiers[place]]
-    return PlaceGuess(place, chance, (east, north), int(index.sizes[place]), tier)
+def _guesses(index: Index, found: Hits, query: int) -> tuple[PlaceGuess, ...]:
+    """The shortlist of one of the queries."""
+    listed, known = found.shortlist[query], index.places
+    columns = (listed, found.posterior[query], known.centres[listed], index.sizes[listed])
+    rows = zip(*(column.tolist() for column in columns), known.tiers[listed], strict=True)
+    return tuple(
+        PlaceGuess(place, chance, (east, north), photos, TIERS[tier])
+        for place, chance, (east, north), photos, tier in rows
+    )
 
 
 def _mean(confidence: float, doubt: str, least: float, min_precision: float | None) -> str:
