@@ -1,7 +1,9 @@
-"""A wall to draw on, in metres: a colour picture and, beside it, a code for every pane of glass.
+"""What is drawn on, in metres: a wall, and the layer of what stands in the street.
 
-The code says which pane a texel belongs to (0: not glass; from `SHOP_GLASS` on: a shop's), so
-that a night can light some windows and a day can mirror the sky in all of them.
+A wall is a colour picture and, beside it, a code for every pane of glass: which pane a texel
+belongs to (0: not glass; from `SHOP_GLASS` on: a shop's), so that a night can light some windows
+and a day can mirror the sky in all of them.  The layer keeps, instead of opacity, the number of the
+thing at each pixel; numbers from `SHADOW` on are the shadow of thing (number - SHADOW).
 """
 
 import numpy as np
@@ -10,8 +12,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evenplace.arrays import Floats
 from evenplace.city.buildings import Colour
+from evenplace.city.camera import Camera
 
 SHOP_GLASS = 200
+SHADOW = 128
+Cut = tuple[float, float, float]  # of a limb: aside, z, thickness
 Texels = NDArray[np.uint32]  # red, green, blue and a pane's code in one word each
 
 
@@ -88,6 +93,74 @@ class Canvas:
         codes = np.asarray(self.codes, np.uint32)
         packed = colours[:, :, 0] | colours[:, :, 1] << 8 | colours[:, :, 2] << 16 | codes << 24
         return packed.astype(np.uint32)
+
+
+class Easel:
+    """Paints things by their numbers, in metres around the spot each stands on."""
+
+    def __init__(self, camera: Camera, size: int) -> None:
+        self.camera, self.size = camera, size
+        self.layer = Image.new("RGBA", (size, size), (0, 0, 0, 0))
+        self._brush = ImageDraw.Draw(self.layer)
+        self._focal, self._horizon = camera.focal(size), camera.horizon(size)
+        self.stand(0, 0.0, 1.0)
+
+    def stand(self, number: int, right: float, depth: float) -> None:
+        """Go on with the next thing, standing `right` and `depth` metres from the camera."""
+        self._number = number
+        self._scale = self._focal / depth  # pixels a metre
+        self._column = self.size / 2 + right * self._scale
+        self._row = self._horizon + self.camera.height * self._scale
+
+    def polygon(self, outline: list[float], colour: Colour, *, shadow: bool = False) -> None:
+        """Fill a polygon given in pixels."""
+        number = self._number + SHADOW if shadow else self._number
+        self._brush.polygon(outline, fill=(*colour, number))
+
+    def limb(self, low: Cut, high: Cut, colour: Colour) -> None:
+        """A tapered bar that faces the camera, between two cuts (aside, z, thickness)."""
+        column, row, scale = self._column, self._row, self._scale
+        a, b = column + (low[0] - low[2] / 2) * scale, column + (low[0] + low[2] / 2) * scale
+        c, d = column + (high[0] + high[2] / 2) * scale, column + (high[0] - high[2] / 2) * scale
+        bottom, top = row - low[1] * scale, row - high[1] * scale
+        self.polygon([a, bottom, b, bottom, c, top, d, top], colour)
+
+    def disc(self, z: float, radius: float, colour: Colour) -> None:
+        """A round thing that faces the camera."""
+        x, y, r = self._column, self._row - z * self._scale, radius * self._scale
+        self._brush.ellipse((x - r, y - r, x + r, y + r), fill=(*colour, self._number))
+
+    def shadow(self, radius: float) -> None:
+        """A dark patch on the ground under a thing."""
+        wide = radius * self._scale
+        flat = wide * min(0.6, self.camera.height * self._scale / self._focal)
+        box = (self._column - wide, self._row - flat, self._column + wide, self._row + flat)
+        self._brush.ellipse(box, fill=(18, 18, 24, self._number + SHADOW))
+
+    def paste(self, sprites: list[Image.Image], tall: float) -> None:
+        """A picture that stands on the ground facing the camera, cut to what is in view.
+
+        Of the same picture in several sizes, largest first, the one that fits best is taken.
+        """
+        high = tall * self._scale
+        sprite = next((one for one in sprites if one.height < 1.5 * high), sprites[-1])
+        ratio = sprite.height / high
+        west, north = self._column - sprite.width / ratio / 2, self._row - high
+        left, top = max(0, int(west)), max(0, int(north))
+        right = min(self.size, int(self._column + sprite.width / ratio / 2))
+        bottom = min(self.size, int(self._row))
+        if right <= left or bottom <= top:
+            return
+        window = (
+            max(0.0, (left - west) * ratio),
+            max(0.0, (top - north) * ratio),
+            min(float(sprite.width), (right - west) * ratio),
+            min(float(sprite.height), (bottom - north) * ratio),
+        )
+        cut = sprite.resize((right - left, bottom - top), Image.Resampling.NEAREST, window)
+        mask = cut.getchannel("A")
+        cut.putalpha(self._number)
+        self.layer.paste(cut, (left, top), mask)
 
 
 def shade(colour: Colour, gain: float) -> Colour:

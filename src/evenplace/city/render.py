@@ -8,13 +8,13 @@ import numpy as np
 from PIL import Image, ImageChops
 
 from evenplace.city.camera import Camera
-from evenplace.city.canvas import Texels
+from evenplace.city.canvas import SHADOW, Texels
 from evenplace.city.facade import TEXELS_PER_METRE, Atlas
 from evenplace.city.ground import lay_ground, paint_codes
 from evenplace.city.light import ABOVE, AROUND, TOP, Day, Shadows, draw_sky
 from evenplace.city.plan import plan_town
 from evenplace.city.shading import GroundLight, Light, mirror, pack
-from evenplace.city.things import SHADOW, Things
+from evenplace.city.things import Things
 from evenplace.city.walls import (
     GROUND,
     Keys,

@@ -6,15 +6,13 @@ projection of all its corners and a few polygons.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Doubles
 from evenplace.city.buildings import COLOURS, Colour, palette
-from evenplace.city.camera import Camera
-from evenplace.city.canvas import shade
+from evenplace.city.canvas import Easel, shade
 
 Point = tuple[float, float, float]  # metres forward, to the left, up
 Box = tuple[float, float, float, float]  # rear, front, half width, z
@@ -24,16 +22,6 @@ GLASS, TYRE, HUB = (44, 50, 58), (26, 26, 28), (150, 152, 156)
 HEAD, TAIL, PLATE, SNOW = (226, 226, 214), (150, 26, 24), (224, 222, 206), (236, 238, 242)
 VARIETIES = 6
 LEAVES = {season: palette(colours) for season, colours in COLOURS["leaves"].items()}
-
-
-class Surface(Protocol):
-    """What a car is painted on."""
-
-    camera: Camera
-    size: int
-
-    def polygon(self, outline: list[float], colour: Colour, *, shadow: bool = False) -> None:
-        """Fill a polygon given in pixels."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +119,7 @@ def _van_glass(shape: _Shape, low: Box, high: Box) -> None:
         shape.face(window if side < 0 else window[::-1], GLASS, 1.0)
 
 
-def draw_car(easel: Surface, slot: Doubles, make: int, light: Doubles, *, snow: bool) -> None:
+def draw_car(easel: Easel, slot: Doubles, make: int, light: Doubles, *, snow: bool) -> None:
     """Paint the car parked in a slot (east, north, direction); `make` chooses shape and paint."""
     points, faces = car_shape(2 if make % 7 == 0 else make % 2)
     paint = PAINTS[make // 7 % len(PAINTS)]
@@ -158,7 +146,7 @@ def _shadow(points: Doubles) -> Doubles:
     return np.array([(x0, y0, 0), (x1, y0, 0), (x1, y1, 0), (x0, y1, 0)])
 
 
-def _project(easel: Surface, slot: Doubles, points: Doubles) -> list[list[float]]:
+def _project(easel: Easel, slot: Doubles, points: Doubles) -> list[list[float]]:
     """Corners (n, 3) in the car's own axes to pixels."""
     forward, left = slot[2:], np.array([-slot[3], slot[2]])
     seen = easel.camera.see(slot[:2] + points[:, :1] * forward + points[:, 1:2] * left)

@@ -1,22 +1,19 @@
 """What stands in the street: parked cars, vans, people, lamp posts and trees.
 
-Things are painted from far to near on a layer of their own that keeps, instead of opacity, the
-number of the thing at each pixel; the renderer keeps the pixels nearer than the wall behind them.
-Numbers from SHADOW on are the shadow of thing (number - SHADOW).
+Things are painted from far to near on a layer of their own, an `Easel`; the renderer keeps the
+pixels nearer than the wall behind them.
 """
 
 import numpy as np
-from PIL import Image, ImageDraw
 
 from evenplace.arrays import Bytes, Doubles, Floats
 from evenplace.city.buildings import COLOURS, Colour, palette
 from evenplace.city.camera import Camera
-from evenplace.city.canvas import shade
+from evenplace.city.canvas import SHADOW, Easel, shade
 from evenplace.city.light import Day
 from evenplace.city.plan import Town
 from evenplace.city.sprites import VARIETIES, draw_car, tree_sprites
 
-SHADOW = 128
 # nearest and farthest depth at which a thing is painted, and half its width, in metres
 BOUNDS = {
     "car": (3.6, 60.0, 2.4),
@@ -25,8 +22,6 @@ BOUNDS = {
     "person": (2.5, 45.0, 0.4),
 }
 COATS, SKINS = (palette(COLOURS[part]) for part in ("coats", "skins"))
-
-Cut = tuple[float, float, float]
 
 
 class Things:
@@ -83,7 +78,7 @@ class Things:
                     found.append((depth, kind, int(index), right))
         return sorted(found, key=lambda thing: (-thing[0], thing[1], thing[2]))
 
-    def _draw(self, easel: "Easel", kind: str, index: int) -> None:
+    def _draw(self, easel: Easel, kind: str, index: int) -> None:
         if kind == "car":
             snow = self.day.ground == "snow"
             draw_car(easel, self.cars[index], int(self.makes[index]), self.light, snow=snow)
@@ -96,7 +91,7 @@ class Things:
         else:
             self._person(easel, int(self.coats[index]))
 
-    def _lamp(self, easel: "Easel") -> None:
+    def _lamp(self, easel: Easel) -> None:
         metal = _tone((62, 66, 68), self.light)
         glow = (255, 226, 168) if self.day.lamps > 0 else _tone((206, 206, 198), self.light)
         easel.limb((0, 0, 0.22), (0, 0.7, 0.14), metal)
@@ -104,7 +99,7 @@ class Things:
         easel.limb((0, 4.55, 0.3), (0, 5.0, 0.44), glow)
         easel.limb((0, 5.0, 0.54), (0, 5.14, 0.3), metal)
 
-    def _person(self, easel: "Easel", seed: int) -> None:
+    def _person(self, easel: Easel, seed: int) -> None:
         coat = _tone(COATS[seed % len(COATS)], self.light)
         legs = _tone(COATS[seed // 7 % len(COATS)], self.light * 0.7)
         skin = _tone(SKINS[seed // 49 % len(SKINS)], self.light)
@@ -119,74 +114,6 @@ class Things:
             easel.limb(*sleeve, shade(coat, 0.85))
         easel.disc(0.94 * tall, 0.12, skin)
         easel.disc(0.965 * tall, 0.11, shade(legs, 0.8))
-
-
-class Easel:
-    """Paints things by their numbers, in metres around the spot each stands on."""
-
-    def __init__(self, camera: Camera, size: int) -> None:
-        self.camera, self.size = camera, size
-        self.layer = Image.new("RGBA", (size, size), (0, 0, 0, 0))
-        self._brush = ImageDraw.Draw(self.layer)
-        self._focal, self._horizon = camera.focal(size), camera.horizon(size)
-        self.stand(0, 0.0, 1.0)
-
-    def stand(self, number: int, right: float, depth: float) -> None:
-        """Go on with the next thing, standing `right` and `depth` metres from the camera."""
-        self._number = number
-        self._scale = self._focal / depth  # pixels a metre
-        self._column = self.size / 2 + right * self._scale
-        self._row = self._horizon + self.camera.height * self._scale
-
-    def polygon(self, outline: list[float], colour: Colour, *, shadow: bool = False) -> None:
-        """Fill a polygon given in pixels."""
-        number = self._number + SHADOW if shadow else self._number
-        self._brush.polygon(outline, fill=(*colour, number))
-
-    def limb(self, low: Cut, high: Cut, colour: Colour) -> None:
-        """A tapered bar that faces the camera, between two cuts (aside, z, thickness)."""
-        column, row, scale = self._column, self._row, self._scale
-        a, b = column + (low[0] - low[2] / 2) * scale, column + (low[0] + low[2] / 2) * scale
-        c, d = column + (high[0] + high[2] / 2) * scale, column + (high[0] - high[2] / 2) * scale
-        bottom, top = row - low[1] * scale, row - high[1] * scale
-        self.polygon([a, bottom, b, bottom, c, top, d, top], colour)
-
-    def disc(self, z: float, radius: float, colour: Colour) -> None:
-        """A round thing that faces the camera."""
-        x, y, r = self._column, self._row - z * self._scale, radius * self._scale
-        self._brush.ellipse((x - r, y - r, x + r, y + r), fill=(*colour, self._number))
-
-    def shadow(self, radius: float) -> None:
-        """A dark patch on the ground under a thing."""
-        wide = radius * self._scale
-        flat = wide * min(0.6, self.camera.height * self._scale / self._focal)
-        box = (self._column - wide, self._row - flat, self._column + wide, self._row + flat)
-        self._brush.ellipse(box, fill=(18, 18, 24, self._number + SHADOW))
-
-    def paste(self, sprites: list[Image.Image], tall: float) -> None:
-        """A picture that stands on the ground facing the camera, cut to what is in view.
-
-        Of the same picture in several sizes, largest first, the one that fits best is taken.
-        """
-        high = tall * self._scale
-        sprite = next((one for one in sprites if one.height < 1.5 * high), sprites[-1])
-        ratio = sprite.height / high
-        west, north = self._column - sprite.width / ratio / 2, self._row - high
-        left, top = max(0, int(west)), max(0, int(north))
-        right = min(self.size, int(self._column + sprite.width / ratio / 2))
-        bottom = min(self.size, int(self._row))
-        if right <= left or bottom <= top:
-            return
-        window = (
-            max(0.0, (left - west) * ratio),
-            max(0.0, (top - north) * ratio),
-            min(float(sprite.width), (right - west) * ratio),
-            min(float(sprite.height), (bottom - north) * ratio),
-        )
-        cut = sprite.resize((right - left, bottom - top), Image.Resampling.NEAREST, window)
-        mask = cut.getchannel("A")
-        cut.putalpha(self._number)
-        self.layer.paste(cut, (left, top), mask)
 
 
 def _tone(colour: Colour, light: Doubles) -> Colour:

@@ -42,13 +42,15 @@ def leave_strays(photos: Photos) -> Photos:
     known = photos.cities
     if len(known) < 2 or not all(map(is_made_up, known)):
         return photos
-    counts = np.bincount(photos.city, minlength=len(known))
-    few = (counts <= STRAYS) & (counts <= SHARE * len(photos))
-    return _leave_out(photos, few[photos.city], [
-        f"it is one of {counts[city]} far from all others, in {known[city]}; ask for city "
-        f"{known[city]} or all to keep it"
-        for city in photos.city[few[photos.city]]
-    ])  # fmt: skip
+    city = photos.city
+    counts = np.bincount(city, minlength=len(known))
+    astray = ((counts <= STRAYS) & (counts <= SHARE * len(photos)))[city]  # (N,)
+    reasons = [
+        f"it is one of {counts[one]} far from all others, in {known[one]}; ask for city "
+        f"{known[one]} or all to keep it"
+        for one in city[astray]
+    ]
+    return _leave_out(photos, astray, reasons)
 
 
 def keep_zone(photos: Photos, zone: int | None) -> Photos:

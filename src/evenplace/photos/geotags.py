@@ -6,7 +6,7 @@ nothing in it is moved: new directories are put at its end, and its head points 
 
 import struct
 from fractions import Fraction
-from xml.sax.saxutils import quoteattr
+from importlib import resources
 
 from evenplace.errors import PhotoError
 
@@ -15,6 +15,7 @@ _MOST = 65533  # bytes of a segment
 _GPS = 0x8825  # tag of the first directory that points to the GPS one
 _SIDECAR = "write an XMP file beside it instead: --sidecar xmp"
 _BYTE, _ASCII, _LONG, _RATIONAL = 1, 2, 4, 5
+_XMP = (resources.files("evenplace.photos") / "position.xml").read_text(encoding="utf-8")
 
 
 def exif_of(jpeg: bytes) -> bytes | None:
@@ -46,21 +47,10 @@ def place_exif(exif: bytes | None, latitude: float, longitude: float, metres: fl
 
 def xmp(latitude: float, longitude: float, metres: float) -> str:
     """A sidecar that says the same, as Adobe's tools, darktable, digiKam and exiftool read it."""
-    told = {
-        "exif:GPSVersionID": "2.3.0.0",
-        "exif:GPSLatitude": _minutes(latitude, "NS"),
-        "exif:GPSLongitude": _minutes(longitude, "EW"),
-        "exif:GPSHPositioningError": f"{round(100 * metres)}/100",
-        "exif:GPSMapDatum": "WGS-84",
-    }
-    tags = "\n   ".join(f"{name}={quoteattr(value)}" for name, value in told.items())
-    return (
-        '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
-        '<x:xmpmeta xmlns:x="adobe:ns:meta/">\n'
-        ' <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n'
-        '  <rdf:Description rdf:about="" xmlns:exif="http://ns.adobe.com/exif/1.0/"\n'
-        f"   {tags}/>\n </rdf:RDF>\n</x:xmpmeta>\n"
-        '<?xpacket end="w"?>\n'
+    return _XMP.format(
+        latitude=_minutes(latitude, "NS"),
+        longitude=_minutes(longitude, "EW"),
+        error=f"{round(100 * metres)}/100",
     )
 
 

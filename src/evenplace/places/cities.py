@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,10 @@ class CutByCity:
     def partition(self, photos: Photos) -> Places:
         """Cut the map where the photos are."""
         return cut_cities(photos, self._cut)
+
+    def settings(self) -> dict[str, Any]:
+        """What the rule was told, as plain data."""
+        return dict(vars(self))
 
     def _cut(self, sheet: Sheet) -> Places:
         raise NotImplementedError

@@ -3,8 +3,7 @@
 # N photos · C places
 """
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -81,9 +80,6 @@ class FocalGrid(CutByCity):
 
     def outlines(self, ids: Ints, zone: int) -> Doubles:
         return self.grid.outlines(ids, zone)
-
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
 
     def _bearings(self, positions: Doubles, labels: Ints) -> Doubles:
         points = np.array(self.points).reshape(-1, 2)

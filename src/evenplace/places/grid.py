@@ -3,8 +3,7 @@
 # N photos · C places
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +102,6 @@ class Grid(CutByCity):
         if self.heading_bins > 1:
             group = group * self.heading_groups + ids[:, 2] % self.heading_groups
         return group.astype(np.int32)
-
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
 
     def _span(self, photos: Photos) -> Span:
         low, high = cell_range(photos, self.cell)

@@ -4,8 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,9 +86,6 @@ class Quadtree(CutByCity):
         side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
         corners: Doubles = (ids[:, None, 1:] + CORNERS) * side[:, None, None]
         return corners
-
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
 
     def _finest(self, east: Doubles, north: Doubles) -> list[Ints]:
         """Column and row of the smallest cells: (N,) each."""

@@ -16,7 +16,7 @@ from evenplace.evaluation import Scores, compare_pairs
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
 from evenplace.report.figures import inline_svg, rank_count, tier_bars
-from evenplace.report.gallery import NOWHERE, gallery_html, open_look, tier_switch
+from evenplace.report.gallery import NOWHERE, gallery_html, open_look
 from evenplace.report.map import Points, draw_places, map_html, say_cities, tiles_under
 from evenplace.report.page import Figure, Section, part, say, slim_table
 from evenplace.report.pictures import Pictures, sample_pictures
@@ -131,7 +131,8 @@ def where(told: Told) -> Section:
     )
     drawn = map_html(cells, points, tiles=tiles_under(told.tiles, places))
     caption = say("where", places, run, scores.name, say_cities(places))
-    return Section("Where", tier_switch() + drawn + part("answer_dots"), caption)
+    switch = part("tier_switch", list(TIERS))  # which the gallery below follows too
+    return Section("Where", switch + drawn + part("answer_dots"), caption)
 
 
 def _right_by_place(scores: Scores) -> list[str]:

@@ -62,11 +62,6 @@ def gallery_html(
     return part("gallery", list(TIERS), kinds, blocks)
 
 
-def tier_switch() -> Markup:
-    """Buttons that choose a tier for the whole page."""
-    return part("tier_switch", list(TIERS))
-
-
 def _sort(systems: Sequence[Scores]) -> dict[str, dict[str, NDArray[np.int64]]]:
     """The queries of each kind, and of each tier within it."""
     before, now = systems[0].predictions.right, systems[-1].predictions.right

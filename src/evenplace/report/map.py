@@ -184,7 +184,7 @@ def map_html(
         "sides": int(cells.outlines.shape[1]) if cells.outlines.ndim == 3 else 4,
         "kinds": pack(cells.kinds, "<u1"),
         "keys": [list(key) for key in cells.keys],
-        "facts": {name: _plain(values) for name, values in cells.facts.items()},
+        "facts": {name: np.asarray(told).tolist() for name, told in cells.facts.items()},
         "pictures": {str(cell): list(sources) for cell, sources in cells.pictures.items()},
     }
     if tiles is not None:
@@ -214,7 +214,3 @@ def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
 
 def pack(values: NDArray[Any], dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
-
-
-def _plain(values: NDArray[Any] | Sequence[str]) -> list[Any]:
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
