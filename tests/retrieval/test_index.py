@@ -142,7 +142,7 @@ def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenplace.retrieval.build.entries", full)
+    monkeypatch.setattr("evenplace.retrieval.manifest.Draft.publish", full)
     photos = photos_at(SPOTS)
     with pytest.raises(
         IndexFileError, match=r"last good index is untouched: the disk is full; free some space"

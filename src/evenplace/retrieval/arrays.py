@@ -80,22 +80,17 @@ def _put(
 ) -> tuple[int, FileEntry]:
     """Rows that were written, and what they are with the head."""
     digest, written, begins = hashlib.sha256(head), 0, file.tell()
-
-    def put(block: NDArray[Any]) -> None:
-        data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
-        digest.update(data)
-        file.write(data)
-
-    with ThreadPoolExecutor(1) as writer:
-        file.write(head)
-        under_way: Future[None] | None = None
+    file.write(head)
+    with ThreadPoolExecutor(2) as crew:
+        under_way: list[Future[Any]] = []
         for block in blocks:
-            if under_way is not None:
-                under_way.result()
-            under_way = writer.submit(put, block)
+            for job in under_way:
+                job.result()
+            data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
+            under_way = [crew.submit(digest.update, data), crew.submit(file.write, data)]
             written += len(block)
-        if under_way is not None:
-            under_way.result()
+        for job in under_way:
+            job.result()
     file.flush()
     return written, FileEntry(file.tell() - begins, digest.hexdigest())
 

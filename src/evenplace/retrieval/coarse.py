@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured at build time, for shortlists of 20."""
+    """What was measured when the index was built, for shortlists of 20."""
 
     refine: int = 256
     lost: float = 0.0  # share of the exact shortlist
@@ -53,6 +53,8 @@ class Tuning:
     doubt: float = 0.0  # 95th percentile of the error of log_total
     floor: float = 0.0  # variance of a prototype along a direction beside the axes
     fitted: int = 0  # places that the axes were fitted to
+    changed: int = 0  # places that photos came to or went from since
+    line: tuple[float, float] | None = None  # that corrects impostor terms (`Impostors.line`)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@
     int8          D bytes: each number in 256 steps between the least and the greatest seen
     pca256        2 × 256 bytes: the 256 axes along which photos differ most, to unit length again
     pca256-int8   256 bytes
-    pq64          64 bytes: faiss's product quantiser on 256 axes; what was given is kept beside as
-                  float16, and the best candidates of a query are compared with that
+    pq64          64 bytes: faiss's product quantiser on 256 axes, refined
+
+    -refined      what was given is kept beside as float16, on disk, and the best candidates of a
+                  query are compared with that
 
 An index works in the numbers that are kept: prototypes, spectra and queries are turned too.  What
 fewer bytes cost is measured: photos of the database ask the others, as given and as kept.
@@ -16,7 +18,7 @@ V photos that ask
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,11 +45,13 @@ SAMPLE = 16_384  # photos that a codec is fitted to
 AXES_SAMPLE = 4096  # of them, for axes
 _FEWEST = 256  # photos that product codes are fitted to
 _SHORTEST = 128  # bytes below which product codes say more than so many numbers
-_NAMES = ("float16", "int8", "pca256", "pca256-int8", "pq64")
+_NAMES = ("float16", "int8", "pca256", "pca256-int8", "pca256-int8-refined", "pq64")
 _PARTS = ("axes", "low", "step", "centroids")
 _ASKED, _OTHERS = 500, 20_000  # photos whose neighbours are sought, and among how many
 _BLOCK = 2048
 _REFINED = 100
+REFINED = "-refined"
+ALLOWED = 0.5  # points of R@1 that `--bytes` may lose
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Codec:
     @property
     def refines(self) -> bool:
         """Whether what was given is kept beside, to compare the best candidates with."""
-        return self.centroids is not None
+        return self.centroids is not None or self.name.endswith(REFINED)
 
     def turn(self, given: Floats) -> Floats:
         """Unit vectors along the axes that are kept.  (N, D) -> (N, d)."""
@@ -144,7 +148,7 @@ class Descriptors:
 
     def compare(self, queries: Floats, rows: Rows, cuts: Rows) -> Floats:
         """<query, photo> of each query with its own photos, cuts[q] to cuts[q + 1].  -> (P,)."""
-        if self.codec.refines:
+        if self.codec.centroids is not None:
             return compare_rows(self.__getitem__, queries, rows, cuts)
         weights, constants = self.codec.weights(queries)
         products = compare_rows(lambda some: widened(self.column[some]), weights, rows, cuts)
@@ -169,7 +173,7 @@ def codec_for(dim: int, size: int, count: int = SAMPLE) -> str:
 
 def parse_codec(name: str) -> "re.Match[str]":
     """The numbers in a codec's name; an unknown one is refused."""
-    named = re.fullmatch(r"float16|int8|pca(\d+)(-int8)?|pq(\d+)", name)
+    named = re.fullmatch(rf"float16|int8|pca(\d+)(-int8)?({REFINED})?|pq(\d+)", name)
     if not named:
         raise unknown_name("codec", name, _NAMES)
     return named
@@ -179,8 +183,8 @@ def fit_codec(name: str, sample: Floats) -> Codec:
     """Fit a codec to some photos.  sample: (N, D) unit."""
     named = parse_codec(name)
     axes, codec = int(named[1] or 0), Codec(name)
-    if named[3]:
-        axes = int(named[3]) * max(1, min(4, sample.shape[1] // max(int(named[3]), 1)))
+    if named[4]:
+        axes = int(named[4]) * max(1, min(4, sample.shape[1] // max(int(named[4]), 1)))
     if axes:
         if not 0 < axes <= sample.shape[1]:
             raise SettingError(
@@ -188,9 +192,9 @@ def fit_codec(name: str, sample: Floats) -> Codec:
             )
         codec = Codec(name, axes=principal_axes(sample[:AXES_SAMPLE], axes))
     turned = codec.turn(sample)
-    if named[3]:
-        return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[3])))
-    if name.endswith("int8"):
+    if named[4]:
+        return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[4])))
+    if "int8" in name:
         low, high = turned.min(axis=0, initial=1), turned.max(axis=0, initial=-1)
         margin = np.float32(0.05) * (high - low) + np.float32(1e-6)
         step = ((high - low) + 2 * margin) / np.float32(255)
@@ -224,6 +228,28 @@ def _centroids(turned: Floats, many: int) -> Floats:
     product.train(np.ascontiguousarray(turned))
     flat: Floats = faiss.vector_to_array(product.centroids)
     return flat.reshape(many, 256, -1)
+
+
+def choose_codec(
+    keep: str | int | None, values: Any, order: "Order", tiers: NDArray[np.int8]
+) -> tuple[Codec, dict[str, float]]:
+    """The codec that was asked for, fitted to photos evenly chosen, and what it loses.
+
+    Bytes that lose more than half a point of R@1, overall or in the tail, are refined.
+    """
+    count, dim = values.shape
+    name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
+    if name == "float16":
+        return Codec(), {}
+    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+    generator = np.random.default_rng(0)
+    codec = fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
+    loss = measure_loss(codec, values, order, tiers)
+    lost = max(loss.get(f"{part}exact", 0) - loss.get(f"{part}kept", 0) for part in ("", "tail_"))
+    if isinstance(keep, int) and codec.axes is not None and lost > ALLOWED and not codec.refines:
+        codec = replace(codec, name=name + REFINED)
+        loss = measure_loss(codec, values, order, tiers)
+    return codec, loss
 
 
 def measure_loss(

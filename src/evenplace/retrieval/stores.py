@@ -152,7 +152,7 @@ class PlaceLists:
         except ImportError:
             return None
         mappable = hasattr(faiss, "OnDiskInvertedLists") and Path("/dev/fd").exists()
-        kept = mappable and not index.codec.refines and index.starts[-1]
+        kept = mappable and index.codec.centroids is None and index.starts[-1]
         return cls(index, faiss) if kept else None
 
     def compare(self, queries: Floats, places: Sequence[Rows]) -> Floats:
