@@ -23,7 +23,6 @@ from evenplace.retrieval.arrays import Column, Floats, Rows
 from evenplace.retrieval.codec import Codec, Descriptors, choose_codec
 from evenplace.retrieval.generation import (
     Order,
-    Stale,
     arrived,
     once,
     write_derived,
@@ -156,8 +155,7 @@ def _derive(
 ) -> tuple[float, dict[str, Any]]:
     """Write what follows from descriptors and prototypes; the scale, and what codes lose."""
     values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
-    stale = Stale.of_all(starts, len(photos))
-    found = write_derived(target, scale, values, photos, starts, stale=stale)
+    found = write_derived(target, scale, values, photos, starts)
     for name in spectra:
         spread = photo_spread(values, starts)
         points = draw_frequencies(name, values.shape[1], spread=spread)

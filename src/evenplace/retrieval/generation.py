@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from evenplace.arrays import ranges
 from evenplace.errors import IndexFileError
 from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, Skipped
@@ -154,21 +153,6 @@ def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[
     return map_array(path)
 
 
-@dataclass(frozen=True)
-class Stale:
-    """Impostor terms that are known, and of which photos they are not."""
-
-    terms: Floats  # (N,)
-    places: Rows  # places whose photos want theirs
-    loose: Rows  # photos in no place that do
-
-    @classmethod
-    def of_all(cls, starts: Rows, count: int) -> Self:
-        return cls(
-            np.zeros(count, np.float32), np.arange(len(starts) - 1), np.arange(starts[-1], count)
-        )
-
-
 def write_derived(
     target: Path,
     scale: float,
@@ -176,26 +160,27 @@ def write_derived(
     photos: Photos,
     starts: Rows,
     *,
-    stale: Stale,
+    terms: Floats | None = None,
     known: Coarse | None = None,
 ) -> tuple[float, dict[str, Any]]:
     """What follows from descriptors and prototypes: scale, codes, impostors.
 
-    The scale, fitted where it is 0, and what was measured of the codes.  known: those of the
-    generation before.
+    The scale, fitted where it is 0, and what was measured of the codes.  terms: (N,) impostor
+    terms, nan where they are wanted.  known: codes of the generation before.
     """
+    terms = np.full(len(photos), np.nan, np.float32) if terms is None else terms.copy()
+    unknown = np.flatnonzero(np.isnan(terms))
+    placed, loose = np.split(unknown, [np.searchsorted(unknown, starts[-1])])
+    places = np.unique(np.searchsorted(starts, placed, "right") - 1)
     prototypes = np.asarray(map_array(target / "prototypes.npy"))
     scale = scale or fit_scale(descriptors, starts, prototypes)
-    coarse = _codes(descriptors, starts, prototypes, scale, known, len(stale.places))
+    coarse = _codes(descriptors, starts, prototypes, scale, known, len(places))
     impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
-    found = [*impostors.terms(stale.places, stale.loose), np.empty(0, np.float32)]
-    rows, _ = ranges(starts[stale.places], starts[stale.places + 1])
-    terms = stale.terms.copy()
-    terms[np.append(rows, stale.loose)] = np.concatenate(found)
+    terms[unknown] = np.concatenate([terms[:0], *impostors.terms(places, loose)])
     write_array(target / "impostors.npy", terms)
     if coarse is None:
         return scale, {}
-    if len(descriptors) > EXACT and len(stale.places):
+    if len(descriptors) > EXACT and len(places):
         coarse = replace(coarse, tuning=replace(coarse.tuning, line=impostors.line))
     return scale, coarse.write(target)
 

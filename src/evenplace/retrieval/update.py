@@ -25,7 +25,6 @@ from evenplace.retrieval.arrays import Floats, Rows, widened
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,
-    Stale,
     by_place,
     check_units,
     grow_columns,
@@ -218,15 +217,12 @@ def _write_next(
         change = replace(change, places=mark_means(change.places, kind == MEANS))
     write_prototypes(draft, blocks, len(change.places), index.dim)
     write_layout(target, change.photos, change.places, change.starts)
-    came = np.flatnonzero(change.origin >= len(index))
-    stale = Stale(
-        terms=np.append(index.impostors, np.zeros(len(came), np.float32))[change.origin],
-        places=change.touched,
-        loose=came[came >= change.starts[-1]],
-    )
+    came = np.full((change.origin >= len(index)).sum(), np.nan, np.float32)
+    terms = np.append(index.impostors, came)[change.origin]
+    terms[ranges(change.starts[change.touched], change.starts[change.touched + 1])[0]] = np.nan
     _, tuning = write_derived(
         target, manifest.scale, descriptors, change.photos, change.starts,
-        stale=stale, known=index.coarse if kind is None else None,
+        terms=terms, known=index.coarse if kind is None else None,
     )  # fmt: skip
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
