@@ -103,7 +103,7 @@ def test_what_was_measured_lasts_while_few_places_change(
         grown = build_coarse(prototypes, np.arange(6000), queries, 30.0, before, changed)
         assert grown is not None
         assert (grown.tuning.lost == 0.5) is lasts
-        assert grown.tuning.line == ((2.0, 0.1) if lasts else None)
+        assert grown.tuning.line == (2.0, 0.1), "terms that are kept follow it"
         assert grown.tuning.changed == (since + changed if lasts else 0)
 
 

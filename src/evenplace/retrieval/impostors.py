@@ -103,7 +103,7 @@ class Impostors:
     def line(self) -> tuple[float, float]:
         """The line from what is found among look-alikes to the truth, by a few photos of all.
 
-        As the codes know it from before, or measured now.
+        Codes keep it as long as their axes: terms of one index follow one line.
         """
         if self.coarse is not None and self.coarse.tuning.line is not None:
             return self.coarse.tuning.line

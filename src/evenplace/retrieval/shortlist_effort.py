@@ -24,7 +24,6 @@ from evenplace.retrieval.coarse import (
 
 QUERIES = 512
 TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
-_ROOM = 1.5  # queries to come are not these
 _AXES = (64, 128, 256)
 _MOST = 1024  # places worth refining
 _MORE = 1.1  # times as many places as axes were fitted to
@@ -100,7 +99,7 @@ def tune(
     if refine > found.shape[1]:
         return None
     lost = float((ranks >= refine).mean())  # what is refined is compared in full
-    tuning = replace(coarse.tuning, refine=refine, lost=lost, changed=0, line=None)
+    tuning = replace(coarse.tuning, refine=refine, lost=lost, changed=0)
     return _weigh(replace(coarse, tuning=tuning), prototypes, queries, truth, scale)
 
 
@@ -112,9 +111,9 @@ def _ranks(found: Rows, wanted: Rows) -> Rows:
 
 
 def _enough(ranks: Rows) -> int:
-    """So many that only the target share lies beyond, with room to spare."""
+    """So many that only the target share lies beyond."""
     allowed = int(TARGET * ranks.size)
-    return int(np.ceil(_ROOM * (np.sort(ranks, axis=None)[-1 - allowed] + 1)))
+    return int(np.sort(ranks, axis=None)[-1 - allowed]) + 1
 
 
 def _weigh(
