@@ -14,7 +14,7 @@ import io
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -202,6 +202,21 @@ class Column:
         found = np.empty((len(rows), self.shape[1]), self.dtype)
         self.read(rows, found)
         return found
+
+
+def read_ahead(
+    read: Callable[[Rows], NDArray[Any]], rows: Rows, size: int
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Where each block begins and what it holds; the next is read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming: list[tuple[int, Future[NDArray[Any]]]] = []
+        for start in range(0, len(rows), size):
+            coming.append((start, reader.submit(read, rows[start : start + size])))
+            if len(coming) == 2:
+                begun, block = coming.pop(0)
+                yield begun, block.result()
+        for begun, block in coming:
+            yield begun, block.result()
 
 
 def widened(kept: NDArray[Any]) -> Floats:

@@ -6,7 +6,6 @@ N photos · C places · D descriptor · W numbers a photo
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -26,6 +25,7 @@ from evenplace.retrieval.arrays import (
     Rows,
     append_blocks,
     map_array,
+    read_ahead,
     widened,
     write_array,
     write_blocks,
@@ -86,7 +86,7 @@ def write_descriptors(draft: Draft, values: Any, order: Order, codec: Codec) -> 
     code = codec.encode(nothing)
 
     def blocks() -> Iterator[NDArray[Any]]:
-        for start, block in _read_ahead(values, order.rows):
+        for start, block in _blocks(values, order.rows):
             whole = widened(block)
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
@@ -102,7 +102,7 @@ def write_rows(
     draft: Draft, name: str, values: Any, order: Order, kind: DTypeLike | None = None
 ) -> None:
     """Write what else is kept of each photo, place by place."""
-    blocks = (block for _, block in _read_ahead(values, order.rows))
+    blocks = (block for _, block in _blocks(values, order.rows))
     path, shape = draft.path / f"{ROWS}{name}.npy", (len(order.rows), int(values.shape[1]))
     draft.known[path.name] = write_blocks(path, blocks, shape, kind or values.dtype)
 
@@ -112,22 +112,14 @@ def write_prototypes(draft: Draft, blocks: Iterable[Floats], count: int, dim: in
     draft.known[path.name] = write_blocks(path, blocks, (count, dim), np.float32)
 
 
-def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Where each block begins and what it holds; the next is read while one is worked on."""
+def _blocks(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Some rows in blocks, each with where it begins."""
 
     def read(part: Rows) -> NDArray[Any]:
         follow = len(part) and (np.diff(part) == 1).all()  # a slice is read in one go
         return np.array(values[slice(part[0], part[-1] + 1) if follow else part])
 
-    with ThreadPoolExecutor(1) as reader:
-        coming: list[tuple[int, Future[NDArray[Any]]]] = []
-        for start in range(0, len(rows), BLOCK):
-            coming.append((start, reader.submit(read, rows[start : start + BLOCK])))
-            if len(coming) == 2:
-                begun, block = coming.pop(0)
-                yield begun, block.result()
-        for begun, block in coming:
-            yield begun, block.result()
+    return read_ahead(read, rows, BLOCK)
 
 
 @contextmanager
