@@ -136,7 +136,7 @@ def index_descriptors(
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(draft.path, ordered, places, order.starts)
         scale, tuning = _derive(draft.path, scale or learned, codec, ordered, order.starts, spectra)
-        manifest = Manifest(
+        draft.manifest = Manifest(
             generation=draft.generation,
             model=model,
             scale=scale,
@@ -146,7 +146,6 @@ def index_descriptors(
             codec=codec.name,
             loss=loss,
         )
-        draft.publish(manifest)
     return open_index(folder)
 
 

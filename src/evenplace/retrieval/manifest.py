@@ -124,26 +124,28 @@ class Manifest:
                         raise _damaged(folder / name)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Draft:
     """The next generation of an index while it is written."""
 
     path: Path  # where its files go
     known: dict[str, FileEntry] = field(default_factory=dict)  # by name, hashed on the way
+    manifest: Manifest | None = None  # what readers open in the end; None: what they did
 
     @property
     def generation(self) -> int:
         return int(self.path.name)
 
-    def publish(self, manifest: Manifest) -> None:
-        """Hash what is not yet, wait until the disk has all, and make readers open this one."""
-        files = {}
-        for file in sorted(self.path.iterdir()):
-            sync(file)
-            entry = self.known.get(file.name) or FileEntry(file.stat().st_size, checksum(file))
-            files[f"{self.path.name}/{file.name}"] = entry
-        sync(self.path)
-        replace(manifest, generation=self.generation, files=files).write(self.path.parent)
+
+def publish(path: Path, manifest: Manifest, known: dict[str, FileEntry]) -> None:
+    """Hash what is not yet, wait until the disk has all, and make readers open this one."""
+    files = {}
+    for file in sorted(path.iterdir()):
+        sync(file)
+        entry = known.get(file.name) or FileEntry(file.stat().st_size, checksum(file))
+        files[f"{path.name}/{file.name}"] = entry
+    sync(path)
+    replace(manifest, generation=int(path.name), files=files).write(path.parent)
 
 
 @contextmanager
@@ -184,6 +186,8 @@ def writing(folder: Path) -> Iterator[Draft]:
             try:
                 with settling(draft.path):
                     yield draft
+                if draft.manifest is not None:
+                    publish(draft.path, draft.manifest, draft.known)
             except BaseException:
                 shutil.rmtree(draft.path, ignore_errors=True)
                 raise

@@ -228,7 +228,7 @@ def _write_next(
         _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None and kind is None:
         index.levels.renumbered(change.numbers, len(change.places)).write(target)
-    draft.publish(replace(manifest, tuning=tuning))
+    draft.manifest = replace(manifest, tuning=tuning)
 
 
 def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floats, float]:
