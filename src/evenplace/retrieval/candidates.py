@@ -11,7 +11,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import Floats, Rows, sorted_within
+from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.sorting import sorted_within
 
 SCALE = 30.0  # makes odds of cosines
 _EACH = ("rows", "places", "cosines", "log_posterior")  # what a candidate has

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Best, Floats, Rows, dots, map_array, write_array
+from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
+from evenplace.retrieval.sorting import Best
 
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20

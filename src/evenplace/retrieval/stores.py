@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenplace.arrays import ranges
-from evenplace.retrieval.arrays import Best, Column, Floats, Rows, read_ahead
+from evenplace.retrieval.arrays import Column, Floats, Rows, read_ahead
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.sorting import Best
 
 _CHUNK = 4096  # photos of a whole database compared at a time
 _EVERY = -3e38  # below every cosine
