@@ -20,7 +20,8 @@ from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import Column, Floats, Rows
-from evenplace.retrieval.codec import Codec, Descriptors, choose_codec
+from evenplace.retrieval.codec import Codec, Descriptors
+from evenplace.retrieval.codec_choice import choose_codec
 from evenplace.retrieval.generation import (
     Order,
     arrived,
