@@ -73,15 +73,14 @@ def fewer_bytes(folder: Path, dim: int = 8448, photos: int = 24_000) -> list[Cel
     own = places.locate(spots)
     tail = places.tiers[own] == 2
     cells, found = [], {}
-    for keep in (None, "int8", 512, 64):
+    for keep in (None, "int8", "pca512-int8", 512, 64):
         index = index_descriptors(vectors, table, places, city.home / "few", keep=keep)
         rows = Search(index, exact=True).search(queries, 1).rows[:, 0]
         right = index.places_of(rows) == own
         found[keep] = 100 * right.mean(), 100 * right[tail].mean()
-        kept = index.columns["descriptors"]
-        size = kept.shape[1] * kept.dtype.itemsize
+        sizes = " + ".join(f"{one.width:,}" for one in index.columns.values())
         cells.append(
-            plain(f"{dim:,} numbers as {index.codec.name}, {size:,} bytes: R@1, in the tail",
+            plain(f"{dim:,} numbers as {index.codec.name}, {sizes} bytes: R@1, in the tail",
                   f"{found[keep][0]:.2f}, {found[keep][1]:.2f}")
         )  # fmt: skip
     shutil.rmtree(city.home / "few")

@@ -109,7 +109,7 @@ def test_one_sort_ranks_as_three_do(
     monkeypatch: pytest.MonkeyPatch, by_place: bool, many: bool
 ) -> None:
     if many:  # more candidates than fit into an integer beside their distance
-        monkeypatch.setattr("evenplace.retrieval.candidates._BITS", 40)
+        monkeypatch.setattr("evenplace.retrieval.sorting._BITS", 40)
     rng = np.random.default_rng(0)
     cuts = np.array([0, 300, 300, 301, 900])
     distances = np.float32(0.25) * rng.integers(-4, 5, 900).astype(np.float32)

@@ -1,5 +1,6 @@
 """The approximate shortlist against the exact one, and its posterior."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,20 @@ def test_an_update_keeps_the_axes_until_there_are_many_more_places(
         assert grown.tuning.lost <= 1e-3, "measured on the places as they are now"
         np.testing.assert_array_equal(grown.members, np.arange(count))
     assert len(built.members) == built.codes.ntotal == 6000, "a reader of the old ones goes on"
+
+
+def test_what_was_measured_lasts_while_few_places_change(
+    places: tuple[Floats, Floats, Coarse],
+) -> None:
+    prototypes, queries, built = places
+    known = replace(built, tuning=replace(built.tuning, lost=0.5, line=(2.0, 0.1)))
+    for since, changed, lasts in ((0, 60, True), (59, 2, False), (0, 61, False)):
+        before = replace(known, tuning=replace(known.tuning, changed=since))
+        grown = build_coarse(prototypes, np.arange(6000), queries, 30.0, before, changed)
+        assert grown is not None
+        assert (grown.tuning.lost == 0.5) is lasts
+        assert grown.tuning.line == (2.0, 0.1), "terms that are kept follow it"
+        assert grown.tuning.changed == (since + changed if lasts else 0)
 
 
 def test_white_noise_is_left_to_the_exact_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]
 DIM = 192
-KINDS = ["int8", "pca32", "pca48-int8", "pq24"]
+KINDS = ["int8", "pca32", "pca48-int8", "pca24-int8-refined", "pq24"]
 
 
 def looks(cells: NDArray[np.int64], seed: int) -> Floats:
@@ -96,13 +96,31 @@ def test_the_loss_is_measured_in_the_tail_too(tmp_path: Path) -> None:
     assert built(tmp_path / "whole", None).manifest.loss == {}
 
 
-def test_product_codes_are_refined_by_what_was_given(tmp_path: Path) -> None:
-    index = built(tmp_path / "i", "pq8")
+def test_bytes_that_lose_too_much_are_refined(tmp_path: Path) -> None:
+    few = built(tmp_path / "few", 8)
+    assert few.codec.name == "pq8"
+    many = built(tmp_path / "many", 128)
+    assert many.codec.name == "pca128-int8", "24 ways to differ fit into 128 numbers"
+    rng = np.random.default_rng(3)
+    rows = np.repeat(rng.normal(size=(400, DIM)), 2, axis=0) + 1.5 * rng.normal(size=(800, DIM))
+    vectors = np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+    photos = photos_of(np.repeat(np.arange(400), 2), "noise")
+    places = Grid(20).partition(photos)
+    index = index_descriptors(vectors, photos, places, tmp_path / "noise", keep=128)
+    assert index.codec.name == "pca128-int8-refined"
+    assert index.columns["exact"].shape == (800, DIM)
+    assert index.manifest.loss["kept"] > index.manifest.loss["exact"] - 0.5
+
+
+@pytest.mark.parametrize("keep", ["pca8-int8-refined", "pq8"])
+def test_what_is_not_refined_comes_after_what_is(tmp_path: Path, keep: str) -> None:
+    index = built(tmp_path / "i", keep)
     queries = looks(np.arange(0, 400, 7), 5)
-    found = Search(index, shortlist=1000).search(queries, 3)
+    found = Search(index, shortlist=1000).search(queries, 150)
     exact = np.asarray(index.columns["exact"], np.float32)
     products = np.take_along_axis(queries @ exact.T, found.rows, axis=1)
-    np.testing.assert_allclose(found.cosines, products, atol=2e-6)
+    np.testing.assert_allclose(found.cosines[:, :100], products[:, :100], atol=2e-6)
+    assert (np.diff(found.cosines, axis=1) <= 0).all()
 
 
 def test_bytes_choose_what_keeps_most() -> None:

@@ -1,6 +1,7 @@
 """An index on disk: right rows in the right place, whole or not there at all."""
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evenplace.retrieval.build.entries", full)
+    monkeypatch.setattr("evenplace.retrieval.manifest.publish", full)
     photos = photos_at(SPOTS)
     with pytest.raises(
         IndexFileError, match=r"last good index is untouched: the disk is full; free some space"
@@ -150,6 +151,23 @@ def test_a_failed_build_leaves_the_old_index(folder: Path, monkeypatch: pytest.M
         index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
     monkeypatch.undo()
     verify_index(folder)
+    assert sorted(path.name for path in folder.iterdir()) == [BASE, "lock", "manifest.json"]
+
+
+def test_a_disk_that_fails_meanwhile_publishes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evenplace.retrieval.manifest._PAUSE", 0.0)
+    monkeypatch.setattr("evenplace.retrieval.manifest.sync", broken)
+    photos = photos_at(SPOTS)
+    with pytest.raises(IndexFileError, match="last good index is untouched: the disk is full"):
+        index_descriptors(unit(40, 8, 9), photos, Grid(20).partition(photos), folder)
+    monkeypatch.undo()
+    assert verify_index(folder).generation == 1
     assert sorted(path.name for path in folder.iterdir()) == [BASE, "lock", "manifest.json"]
 
 

@@ -14,7 +14,7 @@ import io
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -80,22 +80,17 @@ def _put(
 ) -> tuple[int, FileEntry]:
     """Rows that were written, and what they are with the head."""
     digest, written, begins = hashlib.sha256(head), 0, file.tell()
-
-    def put(block: NDArray[Any]) -> None:
-        data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
-        digest.update(data)
-        file.write(data)
-
-    with ThreadPoolExecutor(1) as writer:
-        file.write(head)
-        under_way: Future[None] | None = None
+    file.write(head)
+    with ThreadPoolExecutor(2) as crew:
+        under_way: list[Future[Any]] = []
         for block in blocks:
-            if under_way is not None:
-                under_way.result()
-            under_way = writer.submit(put, block)
+            for job in under_way:
+                job.result()
+            data = np.ascontiguousarray(block, kind).data.cast("B") if block.size else b""
+            under_way = [crew.submit(digest.update, data), crew.submit(file.write, data)]
             written += len(block)
-        if under_way is not None:
-            under_way.result()
+        for job in under_way:
+            job.result()
     file.flush()
     return written, FileEntry(file.tell() - begins, digest.hexdigest())
 
@@ -209,6 +204,21 @@ class Column:
         return found
 
 
+def read_ahead(
+    read: Callable[[Rows], NDArray[Any]], rows: Rows, size: int
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Where each block begins and what it holds; the next is read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming: list[tuple[int, Future[NDArray[Any]]]] = []
+        for start in range(0, len(rows), size):
+            coming.append((start, reader.submit(read, rows[start : start + size])))
+            if len(coming) == 2:
+                begun, block = coming.pop(0)
+                yield begun, block.result()
+        for begun, block in coming:
+            yield begun, block.result()
+
+
 def widened(kept: NDArray[Any]) -> Floats:
     """Numbers of any kind as float32; finite halves by their bits, 5 times as fast as numpy.
 
@@ -237,51 +247,3 @@ def dots(queries: Floats, rows: Floats) -> Floats:
     """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
     products: Floats = np.vecdot(queries[:, None], rows[None])
     return products
-
-
-class Best:
-    """The k largest of each query, kept while cosines come in blocks.
-
-    What does not beat the k-th of a query so far is passed over by one comparison; the few that
-    do are put aside, and sorted in when there are many.
-    """
-
-    def __init__(self, queries: int, k: int) -> None:
-        self._k = k
-        self._least = np.full((queries, 1), -np.inf, np.float32)
-        self._found: list[tuple[Rows, Rows, Floats]] = []  # query, row, cosine
-        self._waiting = 0
-
-    def add(self, first: int, cosines: Floats) -> None:
-        """cosines: (Q, block) of the rows from `first` on."""
-        if not self._found and cosines.shape[1] > self._k:  # not all of the first block
-            self._least = np.partition(cosines, -self._k, axis=1)[:, [-self._k]]
-            query, column = np.nonzero((cosines >= self._least) & (cosines > -np.inf))
-        else:
-            query, column = np.nonzero(cosines > self._least)
-        self._found.append((query, first + column, cosines[query, column]))
-        self._waiting += len(query)
-        if self._waiting > 4 * self._k * len(self._least):
-            self._keep()
-
-    def _keep(self) -> None:
-        query, row, cosine = (np.concatenate(part) for part in zip(*self._found, strict=True))
-        order = np.lexsort((row, -cosine, query))
-        query, row, cosine = query[order], row[order], cosine[order]
-        begins = np.searchsorted(query, np.arange(len(self._least)))
-        rank = np.arange(len(query)) - begins[query]
-        last = np.flatnonzero(rank == self._k - 1)
-        self._least[query[last], 0] = cosine[last]
-        kept = rank < self._k
-        self._found, self._waiting = [(query[kept], row[kept], cosine[kept])], 0
-
-    def sorted(self) -> tuple[Rows, Floats]:
-        """Rows and cosines, best first, the lower row of equal ones; -1 and -inf where none is."""
-        rows = np.full((len(self._least), self._k), -1)
-        cosines = np.full(rows.shape, -np.inf, np.float32)
-        if self._found:
-            self._keep()
-            query, row, cosine = self._found[0]
-            rank = np.arange(len(query)) - np.searchsorted(query, np.arange(len(rows)))[query]
-            rows[query, rank], cosines[query, rank] = row, cosine
-        return rows, cosines

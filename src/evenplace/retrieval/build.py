@@ -4,7 +4,6 @@ N photos · C places · D descriptor
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +19,23 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Floats, Rows, write_array
-from evenplace.retrieval.codec import Codec, Descriptors, measure_loss
+from evenplace.retrieval.arrays import Column, Floats, Rows
+from evenplace.retrieval.codec import Codec, Descriptors
+from evenplace.retrieval.codec_choice import choose_codec
 from evenplace.retrieval.generation import (
     Order,
-    Stale,
     arrived,
-    fitted,
     once,
     write_derived,
     write_descriptors,
     write_layout,
+    write_prototypes,
     write_rows,
 )
 from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.learned_prototypes import find_prototypes
 from evenplace.retrieval.levels import Levels
-from evenplace.retrieval.manifest import FileEntry, Manifest, entries, next_generation, writing
+from evenplace.retrieval.manifest import Draft, Manifest, writing
 from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, photo_spread, reach
 from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
@@ -124,27 +123,30 @@ def index_descriptors(
     """
     folder = Path(out)
     places = mark_means(places, learn == MEANS) if prototypes is None else places
-    with writing(folder):
+    with writing(folder) as draft:
         scale = SCALE if scale is None and prototypes is not None else scale or 0.0
-        found = learn if prototypes is None else "classifier"
-        manifest = Manifest(next_generation(folder), model, scale, found, spectra=tuple(spectra))
-        target = folder / manifest.part
-        target.mkdir()
         photos, order = once(photos, places)
-        known: dict[str, FileEntry] = {}
-        with arrived(descriptors, len(photos), target) as values:
+        with arrived(descriptors, len(photos), draft.path) as values:
             codec, loss, learned = _write_values(
-                target, values, order, prototypes, places.tiers, keep, known, learn
+                draft, values, order, prototypes, places.tiers, keep, learn
             )
         for name, given in (extra or {}).items():
-            with arrived(given, len(photos), target) as values:
-                known[f"{ROWS}{name}.npy"] = write_rows(target, name, values, order)
-        _write_levels(target, levels, codec)
+            with arrived(given, len(photos), draft.path) as values:
+                write_rows(draft, name, values, order)
+        _write_levels(draft.path, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
-        write_layout(target, ordered, places, order.starts)
-        scale, tuning = _derive(target, scale or learned, codec, ordered, order.starts, spectra)
-        manifest = replace(manifest, scale=scale, tuning=tuning, codec=codec.name, loss=loss)
-        replace(manifest, files=entries(target, known)).write(folder)
+        write_layout(draft.path, ordered, places, order.starts)
+        scale, tuning = _derive(draft.path, scale or learned, codec, ordered, order.starts, spectra)
+        draft.manifest = Manifest(
+            generation=draft.generation,
+            model=model,
+            scale=scale,
+            prototypes=learn if prototypes is None else "classifier",
+            tuning=tuning,
+            spectra=tuple(spectra),
+            codec=codec.name,
+            loss=loss,
+        )
     return open_index(folder)
 
 
@@ -153,8 +155,7 @@ def _derive(
 ) -> tuple[float, dict[str, Any]]:
     """Write what follows from descriptors and prototypes; the scale, and what codes lose."""
     values = Descriptors(Column(target / f"{ROWS}descriptors.npy", mapped=True), codec)
-    stale = Stale.of_all(starts, len(photos))
-    found = write_derived(target, scale, values, photos, starts, stale=stale)
+    found = write_derived(target, scale, values, photos, starts)
     for name in spectra:
         spread = photo_spread(values, starts)
         points = draw_frequencies(name, values.shape[1], spread=spread)
@@ -163,13 +164,12 @@ def _derive(
 
 
 def _write_values(
-    target: Path,
+    draft: Draft,
     values: Any,
     order: Order,
     prototypes: Floats | None,
     tiers: NDArray[np.int8],
     keep: str | int | None,
-    known: dict[str, FileEntry],
     learn: str,
 ) -> tuple[Codec, dict[str, float], float]:
     """Write descriptors and what finds their places; how they are kept, and what that loses.
@@ -177,24 +177,22 @@ def _write_values(
     Prototypes are those given, along the axes that are kept and as long as they were; else means,
     or what was learned from there, and with which scale (0 for none).
     """
-    codec = fitted(keep, values)
-    codec.write(target)
-    means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
+    codec, loss = choose_codec(keep, values, order, tiers)
+    codec.write(draft.path)
+    means = write_descriptors(draft, values, order, codec)
     if prototypes is not None and codec.axes is not None:
         prototypes = np.asarray(prototypes, np.float32) @ codec.axes
     scale = 0.0
     if prototypes is None:
-        rows = Descriptors(Column(target / f"{ROWS}descriptors.npy"), codec)
+        rows = Descriptors(Column(draft.path / f"{ROWS}descriptors.npy"), codec)
         prototypes, scale = find_prototypes(learn, rows, order.starts, means)
     else:
         prototypes = fill_means(prototypes, means.directions())
-    known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
+    write_prototypes(draft, [prototypes], *prototypes.shape)
     del means, prototypes  # of a city a third of a gigabyte
     if codec.refines:
-        write_rows(target, "exact", values, order, np.float16)
-    if codec.name == "float16":
-        return codec, {}, scale
-    return codec, measure_loss(codec, values, order, tiers), scale
+        write_rows(draft, "exact", values, order, np.float16)
+    return codec, loss, scale
 
 
 def _write_levels(target: Path, levels: Levels | None, codec: Codec) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.sorting import sorted_within
 
 SCALE = 30.0  # makes odds of cosines
 _EACH = ("rows", "places", "cosines", "log_posterior")  # what a candidate has
-_BITS = 63  # of an integer, without its sign
 
 
 @dataclass(frozen=True)
@@ -195,24 +195,6 @@ def rank_pools(pools: Pools, distances: Floats, *, by_place: bool) -> Rankings:
     """The nearest first; by_place: of a place's photos, which are equally far, the most alike."""
     order = np.arange(len(distances))
     if by_place:
-        order = _sorted(-pools.cosines, order, pools)
-    order = _sorted(distances, order, pools)
+        order = sorted_within(pools.of, -pools.cosines)
+    order = order[sorted_within(pools.of, distances[order])]
     return Rankings(order, distances[order], pools.cuts)
-
-
-def _sorted(values: Floats, order: Rows, pools: Pools) -> Rows:
-    """Candidates by query and then by value; equal ones stay in the order they have.
-
-    Query, value and position are packed into one integer, which sorts ten times as fast as
-    three arrays.  A float's bits sort as the float does once those of negative ones are turned.
-    """
-    count = len(order)
-    width = count.bit_length()
-    if width + len(pools).bit_length() + 32 > _BITS:
-        return order[np.lexsort((values[order], pools.of))]
-    bits = (values[order] + np.float32(0)).view(np.int32)  # + 0: minus zero is zero
-    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (pools.of << 32)
-    keys = (keys << width) | np.arange(count)
-    keys.sort()
-    found: Rows = order[keys & ((1 << width) - 1)]
-    return found

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Best, Floats, Rows, dots, map_array, write_array
+from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
+from evenplace.retrieval.sorting import Best
 
 FEWEST = 4096  # places from which on it pays
 SHORTLIST = 20
@@ -45,7 +46,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured at build time, for shortlists of 20."""
+    """What was measured when the index was built, for shortlists of 20."""
 
     refine: int = 256
     lost: float = 0.0  # share of the exact shortlist
@@ -53,6 +54,8 @@ class Tuning:
     doubt: float = 0.0  # 95th percentile of the error of log_total
     floor: float = 0.0  # variance of a prototype along a direction beside the axes
     fitted: int = 0  # places that the axes were fitted to
+    changed: int = 0  # places that photos came to or went from since
+    line: tuple[float, float] | None = None  # that corrects impostor terms (`Impostors.line`)
 
 
 @dataclass(frozen=True)

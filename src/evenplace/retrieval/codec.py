@@ -4,14 +4,14 @@
     int8          D bytes: each number in 256 steps between the least and the greatest seen
     pca256        2 × 256 bytes: the 256 axes along which photos differ most, to unit length again
     pca256-int8   256 bytes
-    pq64          64 bytes: faiss's product quantiser on 256 axes; what was given is kept beside as
-                  float16, and the best candidates of a query are compared with that
+    pq64          64 bytes: faiss's product quantiser on 256 axes, refined
 
-An index works in the numbers that are kept: prototypes, spectra and queries are turned too.  What
-fewer bytes cost is measured: photos of the database ask the others, as given and as kept.
+    -refined      what was given is kept beside as float16, on disk, and the best candidates of a
+                  query are compared with that
 
-N photos · D numbers given · d numbers kept · W numbers on disk · M bytes of a product code ·
-V photos that ask
+An index works in the numbers that are kept: prototypes, spectra and queries are turned too.
+
+N photos · D numbers given · d numbers kept · W numbers on disk · M bytes of a product code
 """
 
 import re
@@ -19,13 +19,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.places.tiers import TIERS
 from evenplace.retrieval.arrays import (
     Column,
     Floats,
@@ -36,18 +35,13 @@ from evenplace.retrieval.arrays import (
     write_array,
 )
 
-if TYPE_CHECKING:
-    from evenplace.retrieval.generation import Order
-
 SAMPLE = 16_384  # photos that a codec is fitted to
 AXES_SAMPLE = 4096  # of them, for axes
 _FEWEST = 256  # photos that product codes are fitted to
 _SHORTEST = 128  # bytes below which product codes say more than so many numbers
-_NAMES = ("float16", "int8", "pca256", "pca256-int8", "pq64")
+_NAMES = ("float16", "int8", "pca256", "pca256-int8", "pca256-int8-refined", "pq64")
 _PARTS = ("axes", "low", "step", "centroids")
-_ASKED, _OTHERS = 500, 20_000  # photos whose neighbours are sought, and among how many
-_BLOCK = 2048
-_REFINED = 100
+REFINED = "-refined"
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,7 @@ class Codec:
     @property
     def refines(self) -> bool:
         """Whether what was given is kept beside, to compare the best candidates with."""
-        return self.centroids is not None
+        return self.centroids is not None or self.name.endswith(REFINED)
 
     def turn(self, given: Floats) -> Floats:
         """Unit vectors along the axes that are kept.  (N, D) -> (N, d)."""
@@ -144,7 +138,7 @@ class Descriptors:
 
     def compare(self, queries: Floats, rows: Rows, cuts: Rows) -> Floats:
         """<query, photo> of each query with its own photos, cuts[q] to cuts[q + 1].  -> (P,)."""
-        if self.codec.refines:
+        if self.codec.centroids is not None:
             return compare_rows(self.__getitem__, queries, rows, cuts)
         weights, constants = self.codec.weights(queries)
         products = compare_rows(lambda some: widened(self.column[some]), weights, rows, cuts)
@@ -169,7 +163,7 @@ def codec_for(dim: int, size: int, count: int = SAMPLE) -> str:
 
 def parse_codec(name: str) -> "re.Match[str]":
     """The numbers in a codec's name; an unknown one is refused."""
-    named = re.fullmatch(r"float16|int8|pca(\d+)(-int8)?|pq(\d+)", name)
+    named = re.fullmatch(rf"float16|int8|pca(\d+)(-int8)?({REFINED})?|pq(\d+)", name)
     if not named:
         raise unknown_name("codec", name, _NAMES)
     return named
@@ -179,8 +173,8 @@ def fit_codec(name: str, sample: Floats) -> Codec:
     """Fit a codec to some photos.  sample: (N, D) unit."""
     named = parse_codec(name)
     axes, codec = int(named[1] or 0), Codec(name)
-    if named[3]:
-        axes = int(named[3]) * max(1, min(4, sample.shape[1] // max(int(named[3]), 1)))
+    if named[4]:
+        axes = int(named[4]) * max(1, min(4, sample.shape[1] // max(int(named[4]), 1)))
     if axes:
         if not 0 < axes <= sample.shape[1]:
             raise SettingError(
@@ -188,9 +182,9 @@ def fit_codec(name: str, sample: Floats) -> Codec:
             )
         codec = Codec(name, axes=principal_axes(sample[:AXES_SAMPLE], axes))
     turned = codec.turn(sample)
-    if named[3]:
-        return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[3])))
-    if name.endswith("int8"):
+    if named[4]:
+        return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[4])))
+    if "int8" in name:
         low, high = turned.min(axis=0, initial=1), turned.max(axis=0, initial=-1)
         margin = np.float32(0.05) * (high - low) + np.float32(1e-6)
         step = ((high - low) + 2 * margin) / np.float32(255)
@@ -224,52 +218,3 @@ def _centroids(turned: Floats, many: int) -> Floats:
     product.train(np.ascontiguousarray(turned))
     flat: Floats = faiss.vector_to_array(product.centroids)
     return flat.reshape(many, 256, -1)
-
-
-def measure_loss(
-    codec: Codec, values: Any, order: "Order", tiers: NDArray[np.int8], seed: int = 0
-) -> dict[str, float]:
-    """R@1 of photos left out, in percent: the nearest other photo is of the same place.
-
-    Up to 500 photos of places with two or more ask up to 20,000 others, all of their own places
-    among them; `exact` and `kept`, overall and of places in the tail, and how many asked.
-    """
-    sizes = np.diff(order.starts)
-    several = np.flatnonzero(sizes > 1)
-    if not len(several):
-        return {"asked": 0.0}
-    rng = np.random.default_rng(seed)
-    places = np.sort(rng.permutation(several)[:_ASKED])
-    asked = order.starts[places] + rng.integers(sizes[places])
-    own = np.concatenate([np.arange(order.starts[p], order.starts[p + 1]) for p in places])
-    others = np.union1d(own, rng.permutation(len(order.rows))[:_OTHERS])
-    exact, kept = _nearest(codec, values, order.rows[asked], order.rows[others])
-    tail = tiers[places] == TIERS.index("tail")
-    found = {"asked": float(len(asked)), "tail_asked": float(tail.sum())}
-    for name, rows in (("exact", exact), ("kept", kept)):
-        right = order.labels[others[rows]] == places
-        found[name] = 100 * float(right.mean())
-        found[f"tail_{name}"] = 100 * float(right[tail].mean()) if tail.any() else float("nan")
-    return {name: value for name, value in found.items() if value == value}
-
-
-def _nearest(codec: Codec, values: Any, asked: Rows, others: Rows) -> tuple[Rows, Rows]:
-    """Which of the others each is most like, itself left out: as given, and as kept.
-
-    A code that is refined finds the 100 most alike, of which the nearest as given is taken.
-    """
-    queries = np.asarray(values[asked], np.float32)  # (V, D)
-    turned = codec.turn(queries)  # (V, d)
-    exact, kept = np.empty((2, len(asked), len(others)), np.float32)
-    for start in range(0, len(others), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        rows = np.asarray(values[others[part]], np.float32)
-        exact[:, part] = queries @ rows.T
-        kept[:, part] = turned @ codec.decode(codec.encode(codec.turn(rows))).astype(np.float32).T
-    itself = asked[:, None] == others
-    exact[itself] = kept[itself] = -np.inf
-    if codec.refines:
-        best = np.argpartition(-kept, min(_REFINED, len(others) - 1), axis=1)[:, :_REFINED]
-        mine = np.take_along_axis(exact, best, axis=1).argmax(axis=1)
-        return exact.argmax(axis=1), np.take_along_axis(best, mine[:, None], axis=1)[:, 0]
-    return exact.argmax(axis=1), kept.argmax(axis=1)

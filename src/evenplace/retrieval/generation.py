@@ -5,21 +5,18 @@ N photos · C places · D descriptor · W numbers a photo
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from evenplace.arrays import ranges
 from evenplace.errors import IndexFileError
 from evenplace.photos.choose import first_of_each
-from evenplace.photos.files import sync
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import (
@@ -28,16 +25,17 @@ from evenplace.retrieval.arrays import (
     Rows,
     append_blocks,
     map_array,
+    read_ahead,
     widened,
     write_array,
     write_blocks,
     write_photos,
 )
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
-from evenplace.retrieval.impostors import Impostors
+from evenplace.retrieval.codec import Codec, Descriptors
+from evenplace.retrieval.impostors import EXACT, Impostors
 from evenplace.retrieval.index import ROWS, Index
-from evenplace.retrieval.manifest import FileEntry
+from evenplace.retrieval.manifest import Draft
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
 from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
 
@@ -80,9 +78,7 @@ def write_layout(target: Path, photos: Photos, places: Places, starts: Rows) -> 
     replace(places, labels=np.empty(0, np.int64)).write(target / "places.parquet")
 
 
-def write_descriptors(
-    target: Path, values: Any, order: Order, codec: Codec
-) -> tuple[PlaceMeans, FileEntry]:
+def write_descriptors(draft: Draft, values: Any, order: Order, codec: Codec) -> PlaceMeans:
     """Write descriptors place by place, checked and coded; their places' means."""
     nothing = codec.turn(np.zeros((1, int(values.shape[1])), np.float32))
     means = PlaceMeans(len(order.starts) - 1, nothing.shape[1])
@@ -90,53 +86,40 @@ def write_descriptors(
     code = codec.encode(nothing)
 
     def blocks() -> Iterator[NDArray[Any]]:
-        for start, block in _read_ahead(values, order.rows):
+        for start, block in _blocks(values, order.rows):
             whole = widened(block)
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
             means.add(order.labels[start : start + BLOCK], turned)
             yield block if block.dtype == code.dtype == np.float16 else codec.encode(turned)
 
-    shape = (len(order.rows), code.shape[1])
-    return means, write_blocks(target / f"{ROWS}descriptors.npy", blocks(), shape, code.dtype)
+    path, shape = draft.path / f"{ROWS}descriptors.npy", (len(order.rows), code.shape[1])
+    draft.known[path.name] = write_blocks(path, blocks(), shape, code.dtype)
+    return means
 
 
 def write_rows(
-    target: Path, name: str, values: Any, order: Order, kind: DTypeLike | None = None
-) -> FileEntry:
+    draft: Draft, name: str, values: Any, order: Order, kind: DTypeLike | None = None
+) -> None:
     """Write what else is kept of each photo, place by place."""
-    blocks = (block for _, block in _read_ahead(values, order.rows))
-    shape = (len(order.rows), int(values.shape[1]))
-    return write_blocks(target / f"{ROWS}{name}.npy", blocks, shape, kind or values.dtype)
+    blocks = (block for _, block in _blocks(values, order.rows))
+    path, shape = draft.path / f"{ROWS}{name}.npy", (len(order.rows), int(values.shape[1]))
+    draft.known[path.name] = write_blocks(path, blocks, shape, kind or values.dtype)
 
 
-def fitted(keep: str | int | None, values: Any) -> Codec:
-    """The codec that was asked for, fitted to photos evenly chosen."""
-    count, dim = values.shape
-    name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
-    if name == "float16":
-        return Codec()
-    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
-    generator = np.random.default_rng(0)
-    return fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
+def write_prototypes(draft: Draft, blocks: Iterable[Floats], count: int, dim: int) -> None:
+    path = draft.path / "prototypes.npy"
+    draft.known[path.name] = write_blocks(path, blocks, (count, dim), np.float32)
 
 
-def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Where each block begins and what it holds; the next is read while one is worked on."""
+def _blocks(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Some rows in blocks, each with where it begins."""
 
     def read(part: Rows) -> NDArray[Any]:
         follow = len(part) and (np.diff(part) == 1).all()  # a slice is read in one go
         return np.array(values[slice(part[0], part[-1] + 1) if follow else part])
 
-    with ThreadPoolExecutor(1) as reader:
-        coming: list[tuple[int, Future[NDArray[Any]]]] = []
-        for start in range(0, len(rows), BLOCK):
-            coming.append((start, reader.submit(read, rows[start : start + BLOCK])))
-            if len(coming) == 2:
-                begun, block = coming.pop(0)
-                yield begun, block.result()
-        for begun, block in coming:
-            yield begun, block.result()
+    return read_ahead(read, rows, BLOCK)
 
 
 @contextmanager
@@ -162,21 +145,6 @@ def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[
     return map_array(path)
 
 
-@dataclass(frozen=True)
-class Stale:
-    """Impostor terms that are known, and of which photos they are not."""
-
-    terms: Floats  # (N,)
-    places: Rows  # places whose photos want theirs
-    loose: Rows  # photos in no place that do
-
-    @classmethod
-    def of_all(cls, starts: Rows, count: int) -> Self:
-        return cls(
-            np.zeros(count, np.float32), np.arange(len(starts) - 1), np.arange(starts[-1], count)
-        )
-
-
 def write_derived(
     target: Path,
     scale: float,
@@ -184,39 +152,45 @@ def write_derived(
     photos: Photos,
     starts: Rows,
     *,
-    stale: Stale,
+    terms: Floats | None = None,
     known: Coarse | None = None,
 ) -> tuple[float, dict[str, Any]]:
     """What follows from descriptors and prototypes: scale, codes, impostors.
 
-    The scale, fitted where it is 0, and what was measured of the codes.  known: those of the
-    generation before.  The disk settles meanwhile what was written.
+    The scale, fitted where it is 0, and what was measured of the codes.  terms: (N,) impostor
+    terms, nan where they are wanted.  known: codes of the generation before.
     """
+    terms = np.full(len(photos), np.nan, np.float32) if terms is None else terms.copy()
+    unknown = np.flatnonzero(np.isnan(terms))
+    placed, loose = np.split(unknown, [np.searchsorted(unknown, starts[-1])])
+    places = np.unique(np.searchsorted(starts, placed, "right") - 1)
     prototypes = np.asarray(map_array(target / "prototypes.npy"))
-    with ThreadPoolExecutor(1) as disk:
-        settled = [disk.submit(sync, file) for file in target.iterdir()]
-        scale = scale or fit_scale(descriptors, starts, prototypes)
-        coarse = _codes(descriptors, starts, prototypes, scale, known)
-        impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
-        found = [*impostors.terms(stale.places, stale.loose), np.empty(0, np.float32)]
-        rows, _ = ranges(starts[stale.places], starts[stale.places + 1])
-        terms = stale.terms.copy()
-        terms[np.append(rows, stale.loose)] = np.concatenate(found)
-        write_array(target / "impostors.npy", terms)
-        for file in settled:
-            file.result()
-    return scale, {} if coarse is None else coarse.write(target)
+    scale = scale or fit_scale(descriptors, starts, prototypes)
+    coarse = _codes(descriptors, starts, prototypes, scale, known, len(places))
+    impostors = Impostors(descriptors, photos.points, starts, prototypes, coarse)
+    terms[unknown] = np.concatenate([terms[:0], *impostors.terms(places, loose)])
+    write_array(target / "impostors.npy", terms)
+    if coarse is None:
+        return scale, {}
+    if len(descriptors) > EXACT and len(places):
+        coarse = replace(coarse, tuning=replace(coarse.tuning, line=impostors.line))
+    return scale, coarse.write(target)
 
 
 def _codes(
-    descriptors: Descriptors, starts: Rows, prototypes: Floats, scale: float, known: Coarse | None
+    descriptors: Descriptors,
+    starts: Rows,
+    prototypes: Floats,
+    scale: float,
+    known: Coarse | None,
+    changed: int,
 ) -> Coarse | None:
     """Codes of the prototypes, where there are enough places."""
     held = np.flatnonzero((np.diff(starts) > 0) & prototypes.any(axis=1))
     if not len(held):
         return None
     asked = made_up_queries(descriptors, starts, np.random.default_rng(0))
-    return build_coarse(prototypes, held, asked, scale, known)
+    return build_coarse(prototypes, held, asked, scale, known, changed)
 
 
 def check_units(block: Floats, rows: Rows) -> None:
@@ -231,31 +205,30 @@ def check_units(block: Floats, rows: Rows) -> None:
 
 
 def grow_columns(
-    index: Index, origin: Rows, given: Mapping[str, NDArray[Any]], target: Path
-) -> tuple[dict[str, Column], dict[str, FileEntry]]:
+    index: Index, origin: Rows, given: Mapping[str, NDArray[Any]], draft: Draft
+) -> Column:
     """The rows of all photos: those that came behind the others, or all of them in order.
 
-    origin: (N,) row of the index that each is now; from its length on, those given.  Also what
-    each file hashes to.
+    origin: (N,) row of the index that each is now; from its length on, those given.  -> the
+    descriptors.
     """
     before = index.manifest.part
-    columns, known, slots = {}, {}, _slots(index, origin)
+    slots = _slots(index, origin)
     if slots is not None:
-        write_array(target / "slots.npy", slots)
+        write_array(draft.path / "slots.npy", slots)
     for name, column in index.columns.items():
-        path = target / f"{ROWS}{name}.npy"
+        path = draft.path / f"{ROWS}{name}.npy"
         entry = index.manifest.files[f"{before}/{path.name}"]
         if slots is None:
             shape = (len(origin), column.shape[1])
-            blocks = _merged(column, given[name], origin)
-            known[path.name] = write_blocks(path, blocks, shape, column.dtype)
+            blocks = merged(column, given[name], origin)
+            draft.known[path.name] = write_blocks(path, blocks, shape, column.dtype)
         else:
             _link(index.folder / before / path.name, path)
             came = origin[origin >= len(index)] - len(index)
             blocks = (given[name][came[at : at + BLOCK]] for at in range(0, len(came), BLOCK))
-            known[path.name] = append_blocks(path, entry, blocks, column.dtype)
-        columns[name] = Column(path, slots, mapped=True)
-    return columns, known
+            draft.known[path.name] = append_blocks(path, entry, blocks, column.dtype)
+    return Column(draft.path / f"{ROWS}descriptors.npy", slots, mapped=True)
 
 
 def _slots(index: Index, origin: Rows) -> Rows | None:
@@ -283,8 +256,11 @@ def _link(file: Path, name: Path) -> None:
         shutil.copyfile(file, name)
 
 
-def _merged(column: Column, given: NDArray[Any], origin: Rows) -> Iterator[NDArray[Any]]:
-    """Rows of photos that were there and of those that came, a block at a time."""
+def merged(column: Any, given: NDArray[Any], origin: Rows) -> Iterator[NDArray[Any]]:
+    """Rows that were there and those that came, a block at a time.
+
+    origin: (N,) rows of the column; from its length on, those given.
+    """
     for start in range(0, len(origin), BLOCK):
         rows = origin[start : start + BLOCK]
         came = rows >= len(column)

@@ -80,7 +80,7 @@ class Impostors:
             return
         asked = np.flatnonzero(np.isin(self._held, places))
         if len(asked):
-            slope, offset = self._correction()
+            slope, offset = self.line
             for block in self._against_look_alikes(asked):
                 yield np.where(block == 0, 0, slope * block + offset).astype(np.float32)
         sample = _even(len(self.descriptors), _BLOCK)
@@ -99,8 +99,14 @@ class Impostors:
         """Rows of their photos, and which of the places each is of."""
         return ranges(self.starts[places], self.starts[places + 1])
 
-    def _correction(self) -> tuple[float, float]:
-        """The line from what is found among look-alikes to the truth, by a few photos of all."""
+    @cached_property
+    def line(self) -> tuple[float, float]:
+        """The line from what is found among look-alikes to the truth, by a few photos of all.
+
+        Codes keep it as long as their axes: terms of one index follow one line.
+        """
+        if self.coarse is not None and self.coarse.tuning.line is not None:
+            return self.coarse.tuning.line
         few = _even(len(self._held), _SAMPLE)
         rows = self._rows_of(self._held[few])[0]
         some = _even(len(rows), _SAMPLE)

@@ -10,10 +10,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
+from threading import Event
 from typing import Any, Self
 
 from evenplace.errors import IndexFileError
@@ -22,6 +24,7 @@ from evenplace.photos.files import because, only_writer, sync
 VERSION = 4
 NAME = "manifest.json"
 _LOCK = "lock"
+_PAUSE = 1.0  # seconds between two turns of the disk
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Manifest:
     @property
     def part(self) -> str:
         """The folder of the generation, below the index."""
-        return f"{self.generation:06d}"
+        return _part(self.generation)
 
     def check_sizes(self, folder: Path) -> None:
         """Refuse a missing or truncated file; contents are read by `check_contents`."""
@@ -121,25 +124,48 @@ class Manifest:
                         raise _damaged(folder / name)
 
 
-def next_generation(folder: Path) -> int:
-    try:
-        return Manifest.read(folder).generation + 1
-    except IndexFileError:
-        return 1
+@dataclass
+class Draft:
+    """The next generation of an index while it is written."""
+
+    path: Path  # where its files go
+    known: dict[str, FileEntry] = field(default_factory=dict)  # by name, hashed on the way
+    manifest: Manifest | None = None  # what readers open in the end; None: what they did
+
+    @property
+    def generation(self) -> int:
+        return int(self.path.name)
 
 
-def entries(target: Path, known: dict[str, FileEntry]) -> dict[str, FileEntry]:
-    """Hash what was written into a generation's folder, and wait until the disk has it.
-
-    known: by file name, what was hashed on the way.
-    """
-    found = {}
-    for file in sorted(target.iterdir()):
+def publish(path: Path, manifest: Manifest, known: dict[str, FileEntry]) -> None:
+    """Hash what is not yet, wait until the disk has all, and make readers open this one."""
+    files = {}
+    for file in sorted(path.iterdir()):
         sync(file)
         entry = known.get(file.name) or FileEntry(file.stat().st_size, checksum(file))
-        found[f"{target.name}/{file.name}"] = entry
-    sync(target)
-    return found
+        files[f"{path.name}/{file.name}"] = entry
+    sync(path)
+    replace(manifest, generation=int(path.name), files=files).write(path.parent)
+
+
+@contextmanager
+def settling(folder: Path) -> Iterator[None]:
+    """Have the disk take meanwhile what is written into a folder; at the end little is left."""
+    done = Event()
+
+    def settle() -> None:
+        while not done.wait(_PAUSE):
+            for file in folder.iterdir():
+                with suppress(FileNotFoundError):  # what arrived in blocks goes again
+                    sync(file)
+
+    with ThreadPoolExecutor(1) as disk:
+        settled = disk.submit(settle)
+        try:
+            yield
+        finally:
+            done.set()
+    settled.result()
 
 
 def checksum(path: Path) -> str:
@@ -148,20 +174,33 @@ def checksum(path: Path) -> str:
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[Draft]:
     """Be the only writer of an index; leave no debris, and say in a sentence what went wrong."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with only_writer(folder / _LOCK, IndexFileError):
             sweep(folder)
+            there = [int(part.name) for part in folder.iterdir() if part.name.isdigit()]
+            draft = Draft(folder / _part(max(there, default=0) + 1))
+            draft.path.mkdir()
             try:
-                yield
+                with settling(draft.path):
+                    yield draft
+                if draft.manifest is not None:
+                    publish(draft.path, draft.manifest, draft.known)
+            except BaseException:
+                shutil.rmtree(draft.path, ignore_errors=True)
+                raise
             finally:
                 sweep(folder)
     except OSError as cause:
         raise IndexFileError(
             f"could not write {folder}, where the last good index is untouched: {because(cause)}"
         ) from cause
+
+
+def _part(generation: int) -> str:
+    return f"{generation:06d}"
 
 
 def sweep(folder: Path) -> None:

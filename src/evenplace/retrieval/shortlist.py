@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
-from evenplace.retrieval.candidates import Pools, rank_pools
+from evenplace.retrieval.candidates import Pools, rank_pools, sum_spans
 from evenplace.retrieval.coarse import Found, exact_pass
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.stores import Nearest, Store
 
 _REFINED = 100  # candidates of a query
+_STEP = np.float32(1e-6)  # two cosines so far apart are two distances
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,18 @@ def _pools(
 def refined(pools: Pools, given: Floats, exact: Column) -> Pools:
     """The same, the best of each query compared with what was given, not with its code.
 
-    given: (Q, D) queries; exact: (N, D) descriptors of the photos.
+    given: (Q, D) queries; exact: (N, D) descriptors of the photos.  A code's cosine is another
+    number than what it stands for, so the rest follows by the mean gap of those that were
+    compared, and none of it before the last of them.
     """
     ranks = rank_pools(pools, -pools.cosines, by_place=False)
     best = np.concatenate([ranks[q].order[:_REFINED] + pools.cuts[q] for q in range(len(pools))])
     cuts = np.append(0, np.cumsum(np.minimum(pools.sizes, _REFINED)))
-    cosines = pools.cosines.copy()
-    cosines[best] = compare_rows(lambda some: widened(exact[some]), given, pools.rows[best], cuts)
+    true = compare_rows(lambda some: widened(exact[some]), given, pools.rows[best], cuts)
+    cosines, of = pools.cosines.copy(), pools.of[best]
+    gap = sum_spans(true - cosines[best], cuts) / np.maximum(np.diff(cuts), 1)
+    last = np.ones(len(pools), np.float32)
+    np.minimum.at(last, of, true)
+    np.minimum(cosines + gap.astype(np.float32)[pools.of], last[pools.of] - _STEP, out=cosines)
+    cosines[best] = true
     return replace(pools, cosines=cosines)

@@ -24,20 +24,26 @@ from evenplace.retrieval.coarse import (
 
 QUERIES = 512
 TARGET = 5e-4  # share of the exact shortlist that may be lost: half of what is promised
-_ROOM = 1.5  # queries to come are not these
 _AXES = (64, 128, 256)
 _MOST = 1024  # places worth refining
 _MORE = 1.1  # times as many places as axes were fitted to
+_LASTS = 0.01  # share of the places that may change before all is measured anew
 
 
 def build_coarse(
-    prototypes: Floats, places: Rows, queries: Floats, scale: float, known: Coarse | None = None
+    prototypes: Floats,
+    places: Rows,
+    queries: Floats,
+    scale: float,
+    known: Coarse | None = None,
+    changed: int | None = None,
 ) -> Coarse | None:
     """Codes with as few axes as keep the exact shortlist; None when the exact pass does better.
 
     That is so for few places, without faiss, and for prototypes no few axes describe.  known:
     codes of the places as they were, whose axes will do while they keep the shortlist and there
-    are hardly more places than they were fitted to: fitting is most of the work.
+    are hardly more places than they were fitted to: fitting is most of the work.  changed: places
+    that photos came to or went from; while they are few, what was measured lasts too.
     """
     try:
         import faiss  # noqa: F401
@@ -45,6 +51,11 @@ def build_coarse(
         return None
     if len(places) < FEWEST:
         return None
+    if known is not None and changed is not None:
+        since = known.tuning.changed + changed
+        if since <= _LASTS * len(places):
+            lasting = replace(known.tuning, changed=since)
+            return replace(known.renewed(prototypes, places), tuning=lasting)
     truth = exact_pass(prototypes, places, queries, scale, multiply=multiplied)
     tries: Iterator[Coarse] = (
         fit_coarse(prototypes, places, axes, np.random.default_rng(0)) for axes in _AXES
@@ -83,12 +94,13 @@ def tune(
     """Refine as few places as keep the exact shortlist; None when too many would be needed."""
     _, ranked = coarse.codes.search(queries @ coarse.axes, min(_MOST, len(coarse.members)))
     found = coarse.members[ranked]  # best first
-    ranks = [_ranks(a, b) for a, b in zip(found, truth.places, strict=True)]
-    refine = _enough(np.concatenate(ranks))
+    ranks = np.array([_ranks(a, b) for a, b in zip(found, truth.places, strict=True)])
+    refine = max(_enough(ranks), 64)
     if refine > found.shape[1]:
         return None
-    tuned = replace(coarse, tuning=replace(coarse.tuning, refine=max(refine, 64)))
-    return _weigh(tuned, prototypes, queries, truth, scale)
+    lost = float((ranks >= refine).mean())  # what is refined is compared in full
+    tuning = replace(coarse.tuning, refine=refine, lost=lost, changed=0)
+    return _weigh(replace(coarse, tuning=tuning), prototypes, queries, truth, scale)
 
 
 def _ranks(found: Rows, wanted: Rows) -> Rows:
@@ -99,17 +111,15 @@ def _ranks(found: Rows, wanted: Rows) -> Rows:
 
 
 def _enough(ranks: Rows) -> int:
-    """So many that only the target share lies beyond, with room to spare."""
+    """So many that only the target share lies beyond."""
     allowed = int(TARGET * ranks.size)
-    return int(np.ceil(_ROOM * (np.sort(ranks)[-1 - allowed] + 1)))
+    return int(np.sort(ranks, axis=None)[-1 - allowed]) + 1
 
 
 def _weigh(
     tuned: Coarse, prototypes: Floats, queries: Floats, truth: Found, scale: float
 ) -> Coarse:
-    """Measure what is lost, and correct the estimated part of the posterior."""
-    found = tuned.search(queries, prototypes, truth.places.shape[1], scale)
-    kept = [np.isin(a, b).mean() for a, b in zip(truth.places, found.places, strict=True)]
+    """Correct the part of the posterior that is estimated."""
     reduced, n = queries @ tuned.axes, truth.places.shape[1]
     exact = compare_places(prototypes, queries, tuned.candidates(reduced, n))
     summed = log_sum(exact, scale)
@@ -119,10 +129,5 @@ def _weigh(
         np.abs(np.logaddexp(summed, rest + gains[:, None]) - truth.log_total), 95, axis=1
     )  # (gains,)
     at = int(np.argmin(errors))
-    measured = replace(
-        tuned.tuning,
-        lost=float(1 - np.mean(kept)),
-        far=float(gains[at]),
-        doubt=float(errors[at]),
-    )
+    measured = replace(tuned.tuning, far=float(gains[at]), doubt=float(errors[at]))
     return replace(tuned, tuning=measured)

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenplace.arrays import ranges
-from evenplace.retrieval.arrays import Best, Column, Floats, Rows
+from evenplace.retrieval.arrays import Column, Floats, Rows, read_ahead
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.sorting import Best
 
 _CHUNK = 4096  # photos of a whole database compared at a time
 _EVERY = -3e38  # below every cosine
@@ -81,10 +82,10 @@ class EmbeddedStore:
         """One pass over all descriptors, however many queries there are."""
         best = Best(len(queries), k)
         hidden, hiding = _hidden(without or [])
-        for first in range(0, len(self.index), _CHUNK):
-            rows = np.arange(first, min(first + _CHUNK, len(self.index)))
-            cosines = queries @ self.index.vectors(rows).T
-            own = slice(*np.searchsorted(hidden, (first, rows[-1] + 1)))
+        every = np.arange(len(self.index))
+        for first, block in read_ahead(self.index.vectors, every, _CHUNK):
+            cosines = queries @ block.T
+            own = slice(*np.searchsorted(hidden, (first, first + len(block))))
             cosines[hiding[own], hidden[own] - first] = -np.inf
             best.add(first, cosines)
         return self._one_by_one(queries, Nearest(*best.sorted()))
@@ -152,7 +153,7 @@ class PlaceLists:
         except ImportError:
             return None
         mappable = hasattr(faiss, "OnDiskInvertedLists") and Path("/dev/fd").exists()
-        kept = mappable and not index.codec.refines and index.starts[-1]
+        kept = mappable and index.codec.centroids is None and index.starts[-1]
         return cls(index, faiss) if kept else None
 
     def compare(self, queries: Floats, places: Sequence[Rows]) -> Floats:

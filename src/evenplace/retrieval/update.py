@@ -7,7 +7,7 @@ cell nobody had photographed becomes a place at once, with the mean of its photo
 N photos · C places · D descriptor · W numbers a photo
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,20 @@ from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Floats, Rows, write_array
+from evenplace.retrieval.arrays import Floats, Rows, widened
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,
-    Stale,
     by_place,
     check_units,
     grow_columns,
+    merged,
     write_derived,
     write_layout,
+    write_prototypes,
 )
 from evenplace.retrieval.index import Index, open_index
-from evenplace.retrieval.manifest import entries, writing
+from evenplace.retrieval.manifest import Draft, writing
 from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale, mark_means
 from evenplace.retrieval.spectrum import PolarSpectra
 
@@ -68,19 +69,17 @@ def replace_photos(
 
 def remove_photos(folder: str | Path, paths: Iterable[str]) -> Index:
     """Take photos out of the index, by their paths."""
-    with writing(Path(folder)):
+    with writing(Path(folder)) as draft:
         index = open_index(folder)
-        nothing = {name: column[:0] for name, column in index.columns.items()}
-        _write_next(index, _known(index, list(paths)), index.photos[:0], nothing)
+        _write_next(draft, index, _known(index, list(paths)))
     return open_index(folder)
 
 
 def renew_prototypes(folder: str | Path, kind: str) -> Index:
     """Give the places other prototypes: means of their photos, or learned ones (`LEARNED`)."""
-    with writing(Path(folder)):
+    with writing(Path(folder)) as draft:
         index = open_index(folder)
-        nothing = {name: column[:0] for name, column in index.columns.items()}
-        _write_next(index, np.empty(0, np.int64), index.photos[:0], nothing, kind)
+        _write_next(draft, index, np.empty(0, np.int64), kind=kind)
     return open_index(folder)
 
 
@@ -103,7 +102,7 @@ def _put(
     known: bool,
 ) -> Index:
     """Write photos into the next generation: all of them known to this one, or none."""
-    with writing(Path(folder)):
+    with writing(Path(folder)) as draft:
         index = open_index(folder)
         given = _checked(index, descriptors, photos, model, extra or {})
         there = np.flatnonzero(index.find(photos.paths) >= 0)
@@ -113,7 +112,7 @@ def _put(
                 "replace it instead"
             )
         gone = _known(index, photos.paths) if known else there
-        _write_next(index, gone, photos, given)
+        _write_next(draft, index, gone, photos, given)
     return open_index(folder)
 
 
@@ -192,46 +191,44 @@ def _planned(index: Index, gone: Rows, photos: Photos) -> _Change:
 
 
 def _write_next(
+    draft: Draft,
     index: Index,
     gone: Rows,
-    photos: Photos,
-    given: Mapping[str, NDArray[Any]],
+    photos: Photos | None = None,
+    given: Mapping[str, NDArray[Any]] | None = None,
     kind: str | None = None,
 ) -> None:
     """Write the generation without some photos and with others, and switch to it.
 
     kind: of all prototypes, where they are to be other ones.
     """
-    change = _planned(index, gone, photos)
-    manifest = replace(index.manifest, generation=index.manifest.generation + 1)
-    target = index.folder / manifest.part
-    target.mkdir()
-    columns, known = grow_columns(index, change.origin, given, target)
+    change = _planned(index, gone, index.photos[:0] if photos is None else photos)
+    manifest, target = index.manifest, draft.path
+    nothing = {name: column[:0] for name, column in index.columns.items()}
+    column = grow_columns(index, change.origin, given or nothing, draft)
     index.codec.write(target)
-    descriptors = Descriptors(columns["descriptors"], index.codec)
+    descriptors = Descriptors(column, index.codec)
+    blocks: Iterable[Floats]
     if kind is None:
-        prototypes = _prototypes(index, change, descriptors)
+        blocks = _prototypes(index, change, descriptors)
     else:
         prototypes, scale = _learned(kind, change, descriptors)
-        manifest = replace(manifest, prototypes=kind, scale=scale)
+        manifest, blocks = replace(manifest, prototypes=kind, scale=scale), [prototypes]
         change = replace(change, places=mark_means(change.places, kind == MEANS))
-    known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
+    write_prototypes(draft, blocks, len(change.places), index.dim)
     write_layout(target, change.photos, change.places, change.starts)
-    came = np.flatnonzero(change.origin >= len(index))
-    stale = Stale(
-        terms=np.append(index.impostors, np.zeros(len(photos), np.float32))[change.origin],
-        places=change.touched,
-        loose=came[came >= change.starts[-1]],
-    )
+    came = np.full((change.origin >= len(index)).sum(), np.nan, np.float32)
+    terms = np.append(index.impostors, came)[change.origin]
+    terms[ranges(change.starts[change.touched], change.starts[change.touched + 1])[0]] = np.nan
     _, tuning = write_derived(
         target, manifest.scale, descriptors, change.photos, change.starts,
-        stale=stale, known=index.coarse if kind is None else None,
+        terms=terms, known=index.coarse if kind is None else None,
     )  # fmt: skip
     for name, spectra in index.kept_spectra.items():
         _renewed(index, change, spectra, descriptors).write(target, name)
     if index.levels is not None and kind is None:
         index.levels.renumbered(change.numbers, len(change.places)).write(target)
-    replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
+    draft.manifest = replace(manifest, tuning=tuning)
 
 
 def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floats, float]:
@@ -243,15 +240,16 @@ def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floa
     return prototypes, scale or fit_scale(descriptors, change.starts, prototypes)
 
 
-def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Floats:
+def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Iterator[Floats]:
     """Prototypes of the places as they are now: of new places, and where all are, means."""
-    new = np.setdiff1d(np.arange(len(change.places)), change.numbers)
-    means = index.manifest.prototypes == MEANS
-    renewed = np.union1d(change.touched, new) if means else new
-    prototypes = np.zeros((len(change.places), index.dim), np.float32)
-    prototypes[change.numbers] = index.prototypes
-    prototypes[renewed] = _summed(renewed, change.starts, descriptors).directions()
-    return prototypes
+    before = len(index.prototypes)
+    origin = np.full(len(change.places), -1)
+    origin[change.numbers] = np.arange(before)
+    renewed = origin < 0
+    renewed[change.touched] |= index.manifest.prototypes == MEANS
+    origin[renewed] = before + np.arange(renewed.sum())
+    means = _summed(np.flatnonzero(renewed), change.starts, descriptors).directions()
+    return merged(index.prototypes, means, origin)
 
 
 def _summed(places: Rows, starts: Rows, descriptors: Descriptors) -> PlaceMeans:
@@ -261,8 +259,7 @@ def _summed(places: Rows, starts: Rows, descriptors: Descriptors) -> PlaceMeans:
         part = places[start : start + BLOCK]
         rows, of = ranges(starts[part], starts[part + 1])
         for at in range(0, len(rows), BLOCK):
-            vectors = descriptors[rows[at : at + BLOCK]].astype(np.float32)
-            found.add(start + of[at : at + BLOCK], vectors)
+            found.add(start + of[at : at + BLOCK], widened(descriptors[rows[at : at + BLOCK]]))
     return found
 
 
