@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from evenplace.evaluation.evaluate import predict
+from evenplace.evaluation.evaluate import Asked, predict
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores, summarise
 from evenplace.evaluation.sources import SOURCES
@@ -86,9 +86,14 @@ def evaluate(
     rng = np.random.default_rng(SEED + 2)
     sources = {name: rng.random(len(queries)).astype(np.float32) for name in SOURCES}
     clock = [time.perf_counter()]
-    found = predict(
-        engine, queries, hits, Truth(25), in_pool=rng.random(len(queries)) < 0.9, sources=sources
+    asked = Asked(
+        hits=hits,
+        in_pool=rng.random(len(queries)) < 0.9,
+        pool_sizes=np.full(len(queries), HITS),
+        sources=sources,
+        descriptors=None,
     )
+    found = predict(engine, queries, Truth(25), asked, hits.shortlist)
     clock.append(time.perf_counter())
     cost = measure_cost(engine, answerable=0, skipped=0, pool_size=HITS, latency={})
     scores = summarise("drawn", found, engine.index.places, cost, Truth(25))

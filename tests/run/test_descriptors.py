@@ -95,9 +95,10 @@ def test_what_needs_a_network_says_so(folder: Path, tmp_path: Path) -> None:
         ep.Run(run).add(photos_at(SPOTS))
     pytest.importorskip("fastapi")
     from evenplace.serve.served_index import Library
+    from evenplace.serve.settings import Settings
 
     with pytest.raises(RunError, match="no network for photos, which a service needs"):
-        Library(run)
+        Library(Settings(run))
     assert "photos or --descriptor" in say("locate", run, code=2)
 
 
