@@ -8,7 +8,8 @@ ranks its queries once, looks at the candidates in each way, and fits the two we
 of the queries to judge the other, in turn.  "Told apart" needs no weights and few queries: the
 share of right candidates that face the query's way and have more inliers than 99 % of those
 farther than 60 m.  Milliseconds are of a processor.  The second times a run that looks twice: a
-candidate, a query with 20 and with 50 candidates and the early stop it learned, and indexing.
+query's points, a candidate, a query with 20 and with 50 candidates and the early stop it learned,
+and indexing.
 """
 
 import argparse
@@ -258,7 +259,11 @@ def time_run(run: Run, paths: list[str]) -> None:
     print(f"{len(paths)} queries, {len(look.index)} photos, {own_cores()} cores, {look}\n")
     print("| candidates | looked at, median | ms a query in the second look, median | 95th | "
           "ms a candidate, one core |\n|---|---|---|---|---|")  # fmt: skip
-    queries = [look.see(path) for path in paths]
+    queries, seen_ms = [], []
+    for path in paths:
+        clock = time.perf_counter()
+        queries.append(look.see(path))
+        seen_ms.append((time.perf_counter() - clock) * 1e3)
     rows = np.random.default_rng(0).integers(0, len(look.index), (len(paths), 5))
     began = time.process_time()
     for query, some in zip(queries, rows, strict=True):
@@ -271,6 +276,7 @@ def time_run(run: Run, paths: list[str]) -> None:
         print(f"| {count} | {np.median([answer.looked for answer in answers]):.0f} "
               f"| {np.median(spent):.1f} | {np.percentile(spent, 95):.1f} | {candidate_ms:.2f} |",
               flush=True)  # fmt: skip
+    print(f"\nof a query its points take {np.median(seen_ms):.1f} ms at the median")
     photos = look.index.photos[:200]
     with TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(run.folder, Path(folder) / "run", ignore=_KNOWN))

@@ -134,6 +134,9 @@ def test_tables_and_figures_are_written(
     assert "CFD − L2" in text
     assert " ± " in text
     assert "McNemar" in text
+    rows = [line.split(" | ") for line in text.split("## Photos of other cities")[1].splitlines()]
+    asked = [int(row[2]) for row in rows if row[0] == "| L2"]
+    assert asked[-1] == sum(asked[:-1]) > 0  # the last row is of all cities
     for name in found.study.figures:
         for suffix, magic in ((".svg", b"<?xml"), (".png", b"\x89PNG")):
             assert (tmp_path / "figures" / f"tiny-{name}{suffix}").read_bytes()[:5][:4] == magic[:4]

@@ -7,7 +7,9 @@ facade is flat, so a homography asks more than a fundamental matrix, and takes h
     K points of the query · L points of a candidate · M matches · D descriptor
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,15 +115,25 @@ def _products(query: Floats, candidate: Floats) -> Floats:
 def _homography(start: Floats, end: Floats) -> NDArray[np.bool_]:
     import cv2
 
-    found, kept = cv2.findHomography(
-        start, end, cv2.USAC_MAGSAC, _OFF, maxIters=_DRAWS, confidence=_SURE
+    found, kept = _robust(
+        cv2.findHomography, start, end, cv2.USAC_MAGSAC, _OFF, None, _DRAWS, _SURE
     )
+    if found is None or not kept.any() or not _is_view(found, start[kept].mean(axis=0)):
+        return np.zeros(len(start), bool)
+    return kept
+
+
+def _robust(fit: Callable[..., Any], start: Floats, *rest: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """What one of OpenCV's fits finds, None for nothing, and the matches that it keeps."""
+    import cv2
+
+    try:
+        found, kept = fit(start, *rest)
+    except cv2.error:  # it asserts that a model came of its last polishing: not of every dozen
+        found, kept = None, None
     if found is None or kept is None:
-        return np.zeros(len(start), bool)
-    chosen: NDArray[np.bool_] = kept.ravel() > 0
-    if not chosen.any() or not _is_view(found, start[chosen].mean(axis=0)):
-        return np.zeros(len(start), bool)
-    return chosen
+        return None, np.zeros(len(start), bool)
+    return found, kept.ravel() > 0
 
 
 def _is_view(homography: NDArray[np.float64], at: Floats) -> bool:
@@ -141,7 +153,5 @@ def _is_view(homography: NDArray[np.float64], at: Floats) -> bool:
 def _fundamental(start: Floats, end: Floats) -> NDArray[np.bool_]:
     import cv2
 
-    found, kept = cv2.findFundamentalMat(start, end, cv2.USAC_MAGSAC, _OFF / 2, _SURE, _DRAWS)
-    if found is None or kept is None:
-        return np.zeros(len(start), bool)
-    return np.asarray(kept.ravel() > 0)
+    fit = cv2.findFundamentalMat
+    return _robust(fit, start, end, cv2.USAC_MAGSAC, _OFF / 2, _SURE, _DRAWS)[1]

@@ -56,13 +56,18 @@ def _systems() -> tuple[System, ...]:
 
 
 def elsewhere_table(found: Findings) -> str:
-    """A row for each system and other city: how sure the middle answer is, and how many given."""
+    """A row for each system and other city: how sure the middle answer is, and how many given.
+
+    A run that is uncalibrated answers none of them at a precision; shown is what insisting gives.
+    """
     truth, folder = found.splits[0].truth, found.outcomes[0].runs[0].parents[1] / "data"
     rows = []
     for one in found.outcomes:
         search = tuple(sorted(one.system.search.items()))
-        for name in _other_cities(found.splits[0].name):
-            sure, given = _asked(one.runs, search, truth, name, folder)
+        names = _other_cities(found.splits[0].name)
+        asked = [_asked(one.runs, search, truth, name, folder) for name in names]
+        every = (np.concatenate([part[at] for part in asked], axis=-1) for at in (0, 1))
+        for name, (sure, given) in zip([*names, "all"], [*asked, tuple(every)], strict=True):
             answered = [f"{100 * np.mean(part):.1f} %" for part in given]
             rows.append(
                 [one.system.name, name, str(len(sure)), f"{np.median(sure):.3f}", *answered]
