@@ -41,6 +41,7 @@ from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, photo_
 from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 SCALE = 30.0
+_TURNED = ("descriptors", "exact")  # columns that say how descriptors are kept
 
 
 def index_described(
@@ -148,6 +149,22 @@ def index_descriptors(
     return open_index(folder)
 
 
+def index_again(
+    index: Index, out: Path, *, keep: str, learn: str = MEANS, given: bool = False
+) -> Index:
+    """Lay out an index's photos from the descriptors it was given, kept in another way.
+
+    Into its own folder that is the next generation.  given: keep those beside, to go back to.
+    """
+    extra: dict[str, Any] = {n: c for n, c in index.columns.items() if n not in _TURNED}
+    extra |= {"exact": index.as_given} if given else {}
+    places = replace(index.places, labels=index.labels)
+    return index_descriptors(
+        index.as_given, index.photos, places, out,
+        model=index.model, spectra=index.manifest.spectra, extra=extra, keep=keep, learn=learn,
+    )  # fmt: skip
+
+
 def _derive(
     target: Path, scale: float, codec: Codec, photos: Photos, starts: Rows, spectra: Sequence[str]
 ) -> tuple[float, dict[str, Any]]:
@@ -177,7 +194,12 @@ def _write_values(
     Prototypes are those given, along the axes that are kept and as long as they were; else means,
     or what was learned from there, and with which scale (0 for none).
     """
-    codec = fitted(keep, values)
+    codec = fitted(keep, values, order)
+    if prototypes is not None and codec.offset is not None:
+        raise IndexFileError(
+            f"{codec.name} moves descriptors, and these prototypes were trained where they were; "
+            "keep pca256, int8 or float16, or take the means: [search] prototypes=means"
+        )
     codec.write(target)
     means, known[f"{ROWS}descriptors.npy"] = write_descriptors(target, values, order, codec)
     if prototypes is not None and codec.axes is not None:
@@ -192,7 +214,7 @@ def _write_values(
     del means, prototypes  # of a city a third of a gigabyte
     if codec.refines:
         write_rows(target, "exact", values, order, np.float16)
-    if codec.name == "float16":
+    if codec.name == "float16" or codec.offset is not None:  # folds say what axes are worth
         return codec, {}, scale
     return codec, measure_loss(codec, values, order, tiers), scale
 

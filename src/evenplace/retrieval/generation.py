@@ -34,9 +34,18 @@ from evenplace.retrieval.arrays import (
     write_photos,
 )
 from evenplace.retrieval.coarse import Coarse
-from evenplace.retrieval.codec import SAMPLE, Codec, Descriptors, codec_for, fit_codec
+from evenplace.retrieval.codec import (
+    AXES_SAMPLE,
+    SAMPLE,
+    WHITENED,
+    Codec,
+    Descriptors,
+    codec_for,
+    fit_codec,
+)
 from evenplace.retrieval.impostors import Impostors
 from evenplace.retrieval.index import ROWS, Index
+from evenplace.retrieval.learned_axes import learn_axes
 from evenplace.retrieval.manifest import FileEntry
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
 from evenplace.retrieval.shortlist_effort import build_coarse, made_up_queries
@@ -85,9 +94,10 @@ def write_descriptors(
 ) -> tuple[PlaceMeans, FileEntry]:
     """Write descriptors place by place, checked and coded; their places' means."""
     nothing = codec.turn(np.zeros((1, int(values.shape[1])), np.float32))
-    means = PlaceMeans(len(order.starts) - 1, nothing.shape[1])
+    means = PlaceMeans(len(order.starts) - 1, nothing.shape[1], target)
 
     code = codec.encode(nothing)
+    as_it_comes = codec.axes is None and code.dtype == np.float16
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start, block in _read_ahead(values, order.rows):
@@ -95,7 +105,7 @@ def write_descriptors(
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
             means.add(order.labels[start : start + BLOCK], turned)
-            yield block if block.dtype == code.dtype == np.float16 else codec.encode(turned)
+            yield block if as_it_comes and block.dtype == np.float16 else codec.encode(turned)
 
     shape = (len(order.rows), code.shape[1])
     return means, write_blocks(target / f"{ROWS}descriptors.npy", blocks(), shape, code.dtype)
@@ -110,15 +120,17 @@ def write_rows(
     return write_blocks(target / f"{ROWS}{name}.npy", blocks, shape, kind or values.dtype)
 
 
-def fitted(keep: str | int | None, values: Any) -> Codec:
+def fitted(keep: str | int | None, values: Any, order: Order) -> Codec:
     """The codec that was asked for, fitted to photos evenly chosen."""
     count, dim = values.shape
     name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
     if name == "float16":
         return Codec()
-    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+    most = AXES_SAMPLE if name.startswith(WHITENED) else SAMPLE
+    rows = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
     generator = np.random.default_rng(0)
-    return fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
+    codec = fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
+    return learn_axes(codec, values, order) if name.startswith("learned") else codec
 
 
 def _read_ahead(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -144,7 +144,7 @@ def _checked(
         )
     check_units(vectors, np.arange(len(photos)))
     given = {"descriptors": index.codec.encode(index.codec.turn(vectors)), **extra}
-    if index.codec.refines:
+    if "exact" in index.columns:
         given["exact"] = vectors
     if given.keys() != index.columns.keys():
         raise IndexFileError(
@@ -212,7 +212,7 @@ def _write_next(
     if kind is None:
         prototypes = _prototypes(index, change, descriptors)
     else:
-        prototypes, scale = _learned(kind, change, descriptors)
+        prototypes, scale = _learned(kind, change, descriptors, target)
         manifest = replace(manifest, prototypes=kind, scale=scale)
         change = replace(change, places=mark_means(change.places, kind == MEANS))
     known["prototypes.npy"] = write_array(target / "prototypes.npy", prototypes)
@@ -234,11 +234,13 @@ def _write_next(
     replace(manifest, tuning=tuning, files=entries(target, known)).write(index.folder)
 
 
-def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floats, float]:
+def _learned(
+    kind: str, change: _Change, descriptors: Descriptors, folder: Path
+) -> tuple[Floats, float]:
     """Prototypes of a kind, of all places, and the scale that goes with them."""
     from evenplace.retrieval.learned_prototypes import find_prototypes  # torch, in no box
 
-    found = _summed(np.arange(len(change.places)), change.starts, descriptors)
+    found = _summed(np.arange(len(change.places)), change.starts, descriptors, folder)
     prototypes, scale = find_prototypes(kind, descriptors, change.starts, found)
     return prototypes, scale or fit_scale(descriptors, change.starts, prototypes)
 
@@ -254,9 +256,11 @@ def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Floa
     return prototypes
 
 
-def _summed(places: Rows, starts: Rows, descriptors: Descriptors) -> PlaceMeans:
-    """The descriptors of some places, added up."""
-    found = PlaceMeans(len(places), descriptors.shape[1])
+def _summed(
+    places: Rows, starts: Rows, descriptors: Descriptors, folder: Path | None = None
+) -> PlaceMeans:
+    """The descriptors of some places, added up; folder: as in `PlaceMeans`."""
+    found = PlaceMeans(len(places), descriptors.shape[1], folder)
     for start in range(0, len(places), BLOCK):
         part = places[start : start + BLOCK]
         rows, of = ranges(starts[part], starts[part + 1])

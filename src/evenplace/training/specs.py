@@ -25,6 +25,7 @@ RULES = ("grid", "focal-grid", "kd-tree", "quadtree", "hierarchy", "intersection
 SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw", "means", "softmax", "low-visit-bias", "best")
+AXES = ("given", "half-whitened", "learned", "best")
 TERMS = ("impostor", "posterior", "balance")  # of the fused score, beside the likeness of photos
 FAVOURED = ("queries", "places")
 PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
@@ -233,6 +234,9 @@ class SearchSpec:
     in which a prototype's length counts (Divide&Classify); or by what the database's descriptors
     give, whoever made those: the means of a place's photos, or what softmax or low-visit bias
     moves them to; `best` lets the folds choose among these three.
+    axes: what descriptors that others computed are compared along: as they were given, or at most
+    1,024 principal axes, half-whitened, or learned from there so that what parts photos of one
+    place counts for less; `best` lets the folds choose.
     without: terms that the fused score leaves out (impostor, posterior with its balance, balance).
     verify: candidates that are looked at a second time, by the points their pictures share with
     the query's; 0 looks at none.  features: what finds those points.
@@ -246,6 +250,7 @@ class SearchSpec:
     folds: Annotated[int, (0, 1000)] = 0
     describer: str | None = None
     prototypes: str = "cosine"
+    axes: str = "given"
     verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
     favour: str = "queries"
@@ -253,6 +258,7 @@ class SearchSpec:
 
     def __post_init__(self) -> None:
         _known(self, "prototypes", PROTOTYPES)
+        _known(self, "axes", AXES)
         _known(self, "favour", FAVOURED)
         check_settings("search", SearchSpec, vars(self))
         object.__setattr__(self, "without", tuple(self.without))
