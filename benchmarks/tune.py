@@ -39,7 +39,7 @@ def draw(folder: Path, photos: int, dim: int) -> None:
     rows = [f"{x + 5e5:.2f},{y + 4e6:.2f},34" for x, y in spots]
     (folder / "database.csv").write_text("\n".join(["east,north,zone", *rows]))
     basis = dice.normal(size=(_WAYS, dim)).astype(np.float32)
-    basis /= np.arange(1, _WAYS + 1, dtype=np.float32)[:, None] ** 0.5  # as real ones fall
+    basis /= np.arange(1, _WAYS + 1, dtype=np.float32)[:, None]  # as real ones fall
     centres = dice.normal(size=(len(counts), _WAYS)).astype(np.float32)
     shape = (len(place), dim)
     out = np.lib.format.open_memmap(folder / "database.npy", "w+", np.float32, shape)
