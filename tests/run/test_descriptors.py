@@ -145,6 +145,10 @@ def test_two_networks_are_not_tuned(tmp_path: Path) -> None:
 
     with pytest.raises(SettingError, match="ranks by salad"):
         tuned_recipe(ep.Recipe().changed(["search.describer=salad"]), trained=True)
+    moved = ep.Recipe().changed(["axes=learned"])
+    with pytest.raises(SettingError, match="add --set prototypes=means"):
+        tuned_recipe(moved, trained=True)  # whose prototypes were trained along other axes
+    assert tuned_recipe(moved, trained=False).search.axes == "learned"
 
 
 def asked_again(run: Path, folder: Path) -> list[float]:
@@ -234,6 +238,10 @@ def test_descriptors_that_were_rounded_are_not_turned(folder: Path, tmp_path: Pa
     say("index", run, *words, "--keep", "int8")
     said = say("tune", run, "--set", "axes=half-whitened", code=2)
     assert "keeps them as int8; index them again without --keep" in said
+    pytest.importorskip("faiss")
+    say("index", run, *words, "--keep", "pq8")
+    say("tune", run)
+    assert ep.open_index(run / "index").codec.name == "pq8"
 
 
 @pytest.mark.parametrize("term", ["impostor", "posterior", "balance"])
