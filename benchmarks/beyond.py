@@ -36,9 +36,9 @@ from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import Evidence, fit_fused, surprise
 from evenplace.retrieval.rerank import Fused
+from evenplace.run.asking import evidence
 from evenplace.run.folds import Fold, trained_folds
 from evenplace.run.rehearsal import no_other_day, on_other_days
-from evenplace.run.tune import evidence
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
 from evenplace.training.loop import train

@@ -17,7 +17,7 @@ from tests.drawn import EAST, NORTH, ZONE
 
 Floats = NDArray[np.float32]
 DIM = 192
-KINDS = ["int8", "pca32", "pca48-int8", "pca24-int8-refined", "pq24"]
+KINDS = ["int8", "pca32", "pca48-int8", "pca24-int8-refined", "white48", "pq24"]
 
 
 def looks(cells: NDArray[np.int64], seed: int) -> Floats:
@@ -58,6 +58,19 @@ def test_answers_are_nearly_those_of_whole_descriptors(tmp_path: Path, keep: str
     scan = Search(index, exact=True).search(queries, 5)
     assert np.mean(scan.rows[:, 0] == few.rows[:, 0]) > 0.97
     assert index.columns["descriptors"].shape[1] * index.columns["descriptors"].dtype.itemsize < 200
+
+
+@pytest.mark.parametrize("keep", [None, *KINDS])
+def test_halves_are_kept_as_whole_numbers_are(tmp_path: Path, keep: str | None) -> None:
+    vectors, photos, places = town()
+    given = vectors.astype(np.float16)
+    kept = [
+        index_descriptors(rows, photos, places, tmp_path / str(rows.dtype), keep=keep)
+        for rows in (given, given.astype(np.float32))
+    ]
+    np.testing.assert_array_equal(
+        kept[0].columns["descriptors"][:], kept[1].columns["descriptors"][:]
+    )
 
 
 @pytest.mark.parametrize("keep", KINDS)

@@ -1,12 +1,14 @@
 """Prototypes learned from fixed descriptors: what a photo asks of its place without itself."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from evenplace.arrays import Floats
 from evenplace.errors import SettingError
-from evenplace.retrieval import learned_prototypes
+from evenplace.retrieval import learned_prototypes, prototypes
 from evenplace.retrieval.learned_prototypes import LEARNED, find_prototypes, learn_prototypes
 from evenplace.retrieval.prototypes import PlaceMeans, fit_scale
 
@@ -124,3 +126,15 @@ def test_places_of_one_photo_each_keep_their_means() -> None:
 def test_what_folds_must_settle_is_not_made_up() -> None:
     with pytest.raises(SettingError, match=r"prototypes=best .* tune first: evenplace tune"):
         find_prototypes("best", drawn(), STARTS, summed(drawn()))
+
+
+def test_sums_that_fill_memory_lie_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = drawn()
+    expected = summed(rows).directions()
+    monkeypatch.setattr(prototypes, "_IN_MEMORY", 10)
+    means = PlaceMeans(len(SIZES), rows.shape[1], tmp_path)
+    means.add(LABELS, rows)
+    found = means.directions()
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, expected)
+    assert not list(tmp_path.iterdir())  # the file has no name

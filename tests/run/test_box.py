@@ -67,6 +67,19 @@ def type_bare(bare: dict[str, str], *words: object) -> subprocess.CompletedProce
     return subprocess.run(said, capture_output=True, text=True, env=bare)
 
 
+def test_a_box_turns_photos_onto_the_axes_its_run_has_learned(tmp_path: Path) -> None:
+    run, photo = draw_run(tmp_path)
+    plain = run.locate(photo)
+    assert run.tune(["axes=learned", "folds=2"]) is not None
+    assert open_index(run.folder / "index").codec.name == "learned1024"
+    answer = Run.open(run.folder, engine="torch").locate(photo)
+    assert abs(answer.hits[0].distance - plain.hits[0].distance) > 1e-3
+    run.export_box(tmp_path / "box")
+    boxed = Run.open(tmp_path / "box").locate(photo)
+    assert [hit.path for hit in boxed.hits] == [hit.path for hit in answer.hits]
+    assert boxed.confidence == pytest.approx(answer.confidence, abs=1e-4)
+
+
 def test_a_box_locates_as_its_run_does(
     run: Run, box: Path, town: Path, bare: dict[str, str]
 ) -> None:

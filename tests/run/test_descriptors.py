@@ -13,8 +13,8 @@ import evenplace as ep
 from evenplace.cli import app
 from evenplace.errors import RunError, SettingError
 from evenplace.photos.read import read_rows
-from evenplace.run.folds import Fold, stored_folds
-from evenplace.run.prototype_choice import Choice, choose_prototypes
+from evenplace.run.choice import Choice, choose
+from evenplace.run.folds import stored_folds
 from tests.drawn import photos_at
 
 
@@ -146,6 +146,10 @@ def test_two_networks_are_not_tuned(tmp_path: Path) -> None:
 
     with pytest.raises(SettingError, match="ranks by salad"):
         tuned_recipe(ep.Recipe().changed(["search.describer=salad"]), trained=True)
+    moved = ep.Recipe().changed(["axes=learned"])
+    with pytest.raises(SettingError, match="add --set prototypes=means"):
+        tuned_recipe(moved, trained=True)  # whose prototypes were trained along other axes
+    assert tuned_recipe(moved, trained=False).search.axes == "learned"
 
 
 def asked_again(run: Path, folder: Path) -> list[float]:
@@ -176,25 +180,69 @@ def test_tuning_takes_other_prototypes_and_answers_by_them(folder: Path, tmp_pat
     assert asked_again(run, folder) == pytest.approx(found["means"], abs=1e-6)
 
 
-def test_folds_choose_what_wins_more_than_chance(folder: Path, tmp_path: Path) -> None:
-    folds = stored_folds(ep.open_index(folder / "run" / "index"), 2, 0, tmp_path)
+def test_folds_choose_what_wins_more_than_chance() -> None:
     right = {
         "means": [0] * 100,
         "softmax": [1] * 9 + [0] * 91,
         "low-visit-bias": [1] * 4 + [0] * 96,
     }
 
-    def answer(some: list[Fold]) -> NDArray[np.bool_]:
-        return np.array(right[some[0].index.manifest.prototypes], bool)
+    def answer(kind: str) -> NDArray[np.bool_]:
+        return np.array(right[kind], bool)
 
-    chosen = choose_prototypes(folds, answer)
-    assert chosen == Choice(
+    assert choose("prototypes", answer) == Choice(
+        "prototypes",
         "softmax",
-        "prototypes by softmax: against means, softmax wins 9 and loses 0, low-visit-bias wins 4 "
+        "prototypes softmax: against means, softmax wins 9 and loses 0, low-visit-bias wins 4 "
         "and loses 0 of 100 held-out photos",
     )
     right["softmax"] = [1] * 3 + [0] * 97
-    assert choose_prototypes(folds, answer).kind == "means"  # four in four may be a coin's
+    assert choose("prototypes", answer).kind == "means"  # four in four may be a coin's
+
+
+def test_tuning_turns_descriptors_onto_half_whitened_axes_and_back(
+    folder: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    words = ("--database", folder / "database.csv", "--descriptors", folder / "database.npy")
+    say("index", run, *words)
+    say("tune", run)
+    plain = asked_again(run, folder)
+    say("tune", run, "--set", "axes=half-whitened")
+    index, given = ep.open_index(run / "index"), np.load(folder / "database.npy")
+    assert (index.codec.name, index.given, index.dim) == ("white1024", 32, 32)
+    centred = given - given.mean(axis=0)
+    spread = np.sqrt(np.linalg.eigvalsh(centred.T @ centred / len(given))[::-1])
+    along = (given - given.mean(axis=0)) @ index.codec.axes
+    np.testing.assert_allclose(  # what parted most by s parts by the root of s
+        np.sqrt(np.square(along).mean(axis=0)) ** 2, spread * spread[0], rtol=1e-3
+    )
+    kept = index.codec.turn(index.as_given[:].astype(np.float32))
+    np.testing.assert_allclose(index.descriptors[:], kept, atol=1e-3)  # float16 rows
+    assert ep.Run.open(run).recipe.search.axes == "half-whitened"
+    turned = asked_again(run, folder)
+    assert np.abs(np.subtract(turned, plain)).max() > 1e-3
+    assert ep.Run.open(run).scores().recall[1] > 80
+    say("tune", run, "--set", "folds=4")  # from what was given, not whitened twice
+    again = ep.open_index(run / "index")
+    np.testing.assert_array_equal(again.codec.axes, index.codec.axes)
+    said = " ".join(say("tune", run, "--set", "axes=best", "--set", "folds=3").split())
+    assert "against given, half-whitened wins" in said
+    say("tune", run, "--set", "axes=given")
+    assert asked_again(run, folder) == pytest.approx(plain, abs=1e-6)
+    assert ep.open_index(run / "index").columns.keys() == {"descriptors"}
+
+
+def test_descriptors_that_were_rounded_are_not_turned(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ("--database", folder / "database.csv", "--descriptors", folder / "database.npy")
+    say("index", run, *words, "--keep", "int8")
+    said = say("tune", run, "--set", "axes=half-whitened", code=2)
+    assert "keeps them as int8; index them again without --keep" in said
+    pytest.importorskip("faiss")
+    say("index", run, *words, "--keep", "pq8")
+    say("tune", run)
+    assert ep.open_index(run / "index").codec.name == "pq8"
 
 
 @pytest.mark.parametrize("term", ["impostor", "posterior", "balance"])

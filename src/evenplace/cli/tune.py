@@ -46,6 +46,6 @@ def tune(
         )
     if learned is None:
         raise RunError(f"{run} has too few places to hold any out; use more photos")
-    if learned.choice is not None:
-        say(learned.choice.said)
+    for choice in learned.choices:
+        say(choice.said)
     say(str((learned.look or learned).rehearsal.calibrate()))

@@ -4,6 +4,7 @@ N photos · C places · D descriptor
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, photo_
 from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 SCALE = 30.0
+_TURNED = ("descriptors", "exact")  # columns that say how descriptors are kept
 
 
 def index_described(
@@ -150,6 +152,22 @@ def index_descriptors(
     return open_index(folder)
 
 
+def index_again(
+    index: Index, out: Path, *, keep: str, learn: str = MEANS, given: bool = False
+) -> Index:
+    """Lay out an index's photos from the descriptors it was given, kept in another way.
+
+    Into its own folder that is the next generation.  given: keep those beside, to go back to.
+    """
+    extra: dict[str, Any] = {n: c for n, c in index.columns.items() if n not in _TURNED}
+    extra |= {"exact": index.as_given} if given else {}
+    places = replace(index.places, labels=index.labels)
+    return index_descriptors(
+        index.as_given, index.photos, places, out,
+        model=index.model, spectra=index.manifest.spectra, extra=extra, keep=keep, learn=learn,
+    )  # fmt: skip
+
+
 def _derive(
     target: Path, scale: float, codec: Codec, photos: Photos, starts: Rows, spectra: Sequence[str]
 ) -> tuple[float, dict[str, Any]]:
@@ -178,6 +196,11 @@ def _write_values(
     or what was learned from there, and with which scale (0 for none).
     """
     codec, loss = choose_codec(keep, values, order, tiers)
+    if prototypes is not None and codec.offset is not None:
+        raise IndexFileError(
+            f"{codec.name} moves descriptors, and these prototypes were trained where they were; "
+            "keep pca256, int8 or float16, or take the means: [search] prototypes=means"
+        )
     codec.write(draft.path)
     means = write_descriptors(draft, values, order, codec)
     if prototypes is not None and codec.axes is not None:

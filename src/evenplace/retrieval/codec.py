@@ -4,6 +4,9 @@
     int8          D bytes: each number in 256 steps between the least and the greatest seen
     pca256        2 × 256 bytes: the 256 axes along which photos differ most, to unit length again
     pca256-int8   256 bytes
+    white256      2 × 256 bytes: the axes of what parts photos from their mean, half-whitened, so
+                  that the few that all streets share do not drown the rest
+    learned256    the same, turned further to tell places apart (`learned_axes`)
     pq64          64 bytes: faiss's product quantiser on 256 axes, refined
 
     -refined      what was given is kept beside as float16, on disk, and the best candidates of a
@@ -16,7 +19,7 @@ N photos · D numbers given · d numbers kept · W numbers on disk · M bytes of
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,8 +43,11 @@ AXES_SAMPLE = 4096  # of them, for axes
 _FEWEST = 256  # photos that product codes are fitted to
 _SHORTEST = 128  # bytes below which product codes say more than so many numbers
 _NAMES = ("float16", "int8", "pca256", "pca256-int8", "pca256-int8-refined", "pq64")
-_PARTS = ("axes", "low", "step", "centroids")
+_PARTS = ("axes", "offset", "low", "step", "centroids")
 REFINED = "-refined"
+ALONG = {"half-whitened": "white1024", "learned": "learned1024"}  # what [search] axes comes to
+WHITENED = ("white", "learned")  # fitted to fewer photos, and only as many axes as there are
+_NOISE = 1e-4  # of the largest spread: axes that differ less are left out
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class Codec:
     """How descriptors are kept, and what they were measured to be good for."""
 
     name: str = "float16"
-    axes: Floats | None = None  # (D, d) orthonormal
+    axes: Floats | None = None  # (D, d) orthonormal, or half-whitened
+    offset: Floats | None = None  # (d,) where the photos' mean is along them; 0 if None
     low: Floats | None = None  # (d,) what byte 0 stands for
     step: Floats | None = None  # (d,)
     centroids: Floats | None = None  # (M, 256, d / M)
@@ -75,6 +82,8 @@ class Codec:
         if self.axes is None:
             return given
         short = given @ self.axes
+        if self.offset is not None:
+            short -= self.offset
         turned: Floats = short / np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
         return turned
 
@@ -163,7 +172,9 @@ def codec_for(dim: int, size: int, count: int = SAMPLE) -> str:
 
 def parse_codec(name: str) -> "re.Match[str]":
     """The numbers in a codec's name; an unknown one is refused."""
-    named = re.fullmatch(rf"float16|int8|pca(\d+)(-int8)?({REFINED})?|pq(\d+)", name)
+    named = re.fullmatch(
+        rf"float16|int8|(?:pca|white|learned)(\d+)(-int8)?({REFINED})?|pq(\d+)", name
+    )
     if not named:
         raise unknown_name("codec", name, _NAMES)
     return named
@@ -175,12 +186,16 @@ def fit_codec(name: str, sample: Floats) -> Codec:
     axes, codec = int(named[1] or 0), Codec(name)
     if named[4]:
         axes = int(named[4]) * max(1, min(4, sample.shape[1] // max(int(named[4]), 1)))
+    if white := name.startswith(WHITENED):
+        axes = min(axes, *sample.shape)  # at most so many
     if axes:
         if not 0 < axes <= sample.shape[1]:
             raise SettingError(
                 f"{name} keeps {axes} axes of descriptors of {sample.shape[1]} numbers; ask fewer"
             )
-        codec = Codec(name, axes=principal_axes(sample[:AXES_SAMPLE], axes))
+        some = sample[:AXES_SAMPLE]
+        found = half_whitened(some, axes) if white else (principal_axes(some, axes),)
+        codec = Codec(name, *found)
     turned = codec.turn(sample)
     if named[4]:
         return Codec(name, axes=codec.axes, centroids=_centroids(turned, int(named[4])))
@@ -188,8 +203,21 @@ def fit_codec(name: str, sample: Floats) -> Codec:
         low, high = turned.min(axis=0, initial=1), turned.max(axis=0, initial=-1)
         margin = np.float32(0.05) * (high - low) + np.float32(1e-6)
         step = ((high - low) + 2 * margin) / np.float32(255)
-        return Codec(name, axes=codec.axes, low=low - margin, step=step)
+        return replace(codec, low=low - margin, step=step)
     return codec
+
+
+def half_whitened(sample: Floats, count: int) -> tuple[Floats, Floats]:
+    """Axes along which photos part most from their mean, and where the mean is.  (D, d), (d,).
+
+    Each is divided by the root of its standard deviation, as `project_onto_principal_axes` has it.
+    """
+    mean = sample.mean(axis=0)
+    axes = principal_axes(sample - mean, count)
+    spread = np.sqrt(np.square((sample - mean) @ axes).mean(axis=0))
+    told = spread > _NOISE * spread[0]
+    axes = axes * np.where(told, np.sqrt(spread[0] / np.where(told, spread, 1)), 0)
+    return np.ascontiguousarray(axes, np.float32), np.asarray(mean @ axes, np.float32)
 
 
 def principal_axes(sample: Floats, count: int) -> Floats:

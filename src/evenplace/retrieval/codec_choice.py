@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.arrays import Rows
-from evenplace.retrieval.codec import REFINED, SAMPLE, Codec, codec_for, fit_codec
+from evenplace.retrieval.codec import (
+    AXES_SAMPLE,
+    REFINED,
+    SAMPLE,
+    WHITENED,
+    Codec,
+    codec_for,
+    fit_codec,
+)
 from evenplace.retrieval.generation import Order
+from evenplace.retrieval.learned_axes import learn_axes
 
 ALLOWED = 0.5  # points of R@1 that `--bytes` may lose
 _ASKED, _OTHERS = 500, 20_000  # photos whose neighbours are sought, and among how many
@@ -33,9 +42,13 @@ def choose_codec(
     name = codec_for(dim, keep, count) if isinstance(keep, int) else keep or "float16"
     if name == "float16":
         return Codec(), {}
-    rows = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+    white = name.startswith(WHITENED)
+    most = AXES_SAMPLE if white else SAMPLE
+    rows = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
     generator = np.random.default_rng(0)
     codec = fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
+    if white:  # folds say what such axes are worth
+        return learn_axes(codec, values, order) if name.startswith("learned") else codec, {}
     loss = measure_loss(codec, values, order, tiers)
     lost = max(loss.get(f"{part}exact", 0) - loss.get(f"{part}kept", 0) for part in ("", "tail_"))
     if isinstance(keep, int) and codec.axes is not None and lost > ALLOWED and not codec.refines:

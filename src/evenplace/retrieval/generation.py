@@ -81,9 +81,10 @@ def write_layout(target: Path, photos: Photos, places: Places, starts: Rows) -> 
 def write_descriptors(draft: Draft, values: Any, order: Order, codec: Codec) -> PlaceMeans:
     """Write descriptors place by place, checked and coded; their places' means."""
     nothing = codec.turn(np.zeros((1, int(values.shape[1])), np.float32))
-    means = PlaceMeans(len(order.starts) - 1, nothing.shape[1])
+    means = PlaceMeans(len(order.starts) - 1, nothing.shape[1], draft.path)
 
     code = codec.encode(nothing)
+    as_it_comes = codec.axes is None and code.dtype == np.float16
 
     def blocks() -> Iterator[NDArray[Any]]:
         for start, block in _blocks(values, order.rows):
@@ -91,7 +92,7 @@ def write_descriptors(draft: Draft, values: Any, order: Order, codec: Codec) -> 
             check_units(whole, order.rows[start : start + BLOCK])
             turned = codec.turn(whole)
             means.add(order.labels[start : start + BLOCK], turned)
-            yield block if block.dtype == code.dtype == np.float16 else codec.encode(turned)
+            yield block if as_it_comes and block.dtype == np.float16 else codec.encode(turned)
 
     path, shape = draft.path / f"{ROWS}descriptors.npy", (len(order.rows), code.shape[1])
     draft.known[path.name] = write_blocks(path, blocks(), shape, code.dtype)

@@ -90,6 +90,11 @@ class Index:
         return Descriptors(self.columns["descriptors"], self.codec)
 
     @property
+    def as_given(self) -> Descriptors | Column:
+        """Descriptors as the model made them, where they are kept beside what answers.  (N, D)."""
+        return self.columns.get("exact", self.descriptors)
+
+    @property
     def dim(self) -> int:
         """Numbers that are kept of a photo."""
         return self.descriptors.shape[1]

@@ -8,6 +8,8 @@ N photos · C places · D descriptor · B photos of a block · V photos asked
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from evenplace.retrieval.arrays import Floats, Rows
 
 MEANS = "means"  # a kind of prototypes, and a column of `Places.extra`: 1 where one is a mean
 _ASKED, _RIVALS = 256, 4096
+_IN_MEMORY = 1 << 27  # numbers: 42,370 places of 8,448 would take 1.4 GB
 SCALES = np.geomspace(4, 256, 37)
 
 
@@ -69,10 +72,16 @@ def fill_means(prototypes: Floats | None, means: Floats) -> Floats:
 
 
 class PlaceMeans:
-    """Adds up descriptors block by block; the directions are asked for once."""
+    """Adds up descriptors block by block; the directions are asked for once.
 
-    def __init__(self, count: int, dim: int) -> None:
-        self._sums = np.zeros((count + 1, dim), np.float32)
+    folder: where the sums lie in a file without a name, if they are more than half a gigabyte.
+    """
+
+    def __init__(self, count: int, dim: int, folder: Path | None = None) -> None:
+        small = count * dim <= _IN_MEMORY
+        self._sums: Floats = (
+            np.zeros((count + 1, dim), np.float32) if small else _on_disk(count + 1, dim, folder)
+        )
         self.lengths: Floats = np.zeros(count, np.float32)  # of the sums, once asked for
 
     def add(self, labels: Rows, descriptors: Floats) -> None:
@@ -88,6 +97,15 @@ class PlaceMeans:
         self.lengths = np.sqrt(np.vecdot(means, means))
         means /= np.maximum(self.lengths, 1e-12)[:, None]
         return means
+
+
+def _on_disk(count: int, dim: int, folder: Path | None) -> Floats:
+    """Zeros in a file that ends with its last reader; written plainly: a full disk is an error."""
+    with TemporaryFile(dir=folder) as file:
+        for _ in range(count):
+            file.write(bytes(4 * dim))
+        file.flush()
+        return np.memmap(file, np.float32, "r+", shape=(count, dim))
 
 
 def fit_scale(descriptors: Any, starts: Rows, prototypes: Floats, seed: int = 0) -> float:

@@ -143,7 +143,7 @@ def _checked(
         )
     check_units(vectors, np.arange(len(photos)))
     given = {"descriptors": index.codec.encode(index.codec.turn(vectors)), **extra}
-    if index.codec.refines:
+    if "exact" in index.columns:
         given["exact"] = vectors
     if given.keys() != index.columns.keys():
         raise IndexFileError(
@@ -212,7 +212,7 @@ def _write_next(
     if kind is None:
         blocks = _prototypes(index, change, descriptors)
     else:
-        prototypes, scale = _learned(kind, change, descriptors)
+        prototypes, scale = _learned(kind, change, descriptors, target)
         manifest, blocks = replace(manifest, prototypes=kind, scale=scale), [prototypes]
         change = replace(change, places=mark_means(change.places, kind == MEANS))
     write_prototypes(draft, blocks, len(change.places), index.dim)
@@ -231,11 +231,13 @@ def _write_next(
     draft.manifest = replace(manifest, tuning=tuning)
 
 
-def _learned(kind: str, change: _Change, descriptors: Descriptors) -> tuple[Floats, float]:
+def _learned(
+    kind: str, change: _Change, descriptors: Descriptors, folder: Path
+) -> tuple[Floats, float]:
     """Prototypes of a kind, of all places, and the scale that goes with them."""
     from evenplace.retrieval.learned_prototypes import find_prototypes  # torch, in no box
 
-    found = _summed(np.arange(len(change.places)), change.starts, descriptors)
+    found = _summed(np.arange(len(change.places)), change.starts, descriptors, folder)
     prototypes, scale = find_prototypes(kind, descriptors, change.starts, found)
     return prototypes, scale or fit_scale(descriptors, change.starts, prototypes)
 
@@ -252,9 +254,11 @@ def _prototypes(index: Index, change: _Change, descriptors: Descriptors) -> Iter
     return merged(index.prototypes, means, origin)
 
 
-def _summed(places: Rows, starts: Rows, descriptors: Descriptors) -> PlaceMeans:
-    """The descriptors of some places, added up."""
-    found = PlaceMeans(len(places), descriptors.shape[1])
+def _summed(
+    places: Rows, starts: Rows, descriptors: Descriptors, folder: Path | None = None
+) -> PlaceMeans:
+    """The descriptors of some places, added up; folder: as in `PlaceMeans`."""
+    found = PlaceMeans(len(places), descriptors.shape[1], folder)
     for start in range(0, len(places), BLOCK):
         part = places[start : start + BLOCK]
         rows, of = ranges(starts[part], starts[part + 1])

@@ -86,17 +86,18 @@ class Fold:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Descriptors of some photos of an index, read as they are needed."""
+    """Some rows of descriptors, read as they are needed."""
 
-    index: Index
+    given: Any  # (N, D)
     rows: Ints
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.rows), self.index.dim
+        return len(self.rows), self.given.shape[1]
 
-    def __getitem__(self, chosen: Any) -> Floats:
-        return self.index.vectors(self.rows[chosen])
+    def __getitem__(self, chosen: Any) -> NDArray[Any]:
+        found: NDArray[Any] = self.given[self.rows[chosen]]
+        return found
 
 
 def deal(photos: Photos, folds: int, seed: int) -> Iterator[Ints]:
@@ -169,9 +170,17 @@ def _train_fold(
 
 
 def stored_folds(
-    index: Index, folds: int, seed: int, folder: Path, announce: Announce | None = None
+    index: Index,
+    folds: int,
+    seed: int,
+    folder: Path,
+    announce: Announce | None = None,
+    keep: str | None = None,
 ) -> list[Fold]:
-    """Lay out the descriptors of an index without each fold in turn, as all of them are."""
+    """Lay out the descriptors of an index without each fold in turn.
+
+    keep: how, as in `index_descriptors`; axes are those of the others alone.
+    """
     photos, places = index.photos, replace(index.places, labels=index.labels)
     show, found = announce("folds of the database") if announce else None, []
     for number, rows in enumerate(deal(photos, folds, seed)):
@@ -180,10 +189,9 @@ def stored_folds(
             others = np.setdiff1d(np.arange(len(photos)), rows)
             kept = replace(fewer, labels=fewer.labels[others])
             home = folder / f"fold-{number}"
-            smaller = index_descriptors(StoredRows(index, others), photos[others], kept, home)
-            found.append(
-                Fold(smaller, photos[rows], StoredRows(index, np.arange(len(index))), rows)
-            )
+            values = StoredRows(index.as_given, others)
+            smaller = index_descriptors(values, photos[others], kept, home, keep=keep)
+            found.append(Fold(smaller, photos[rows], index.as_given, rows))
         if show:
             show(number + 1, folds)
     return found

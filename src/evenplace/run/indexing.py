@@ -20,6 +20,7 @@ from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_described, index_descriptors, photos_of
+from evenplace.retrieval.codec import ALONG
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.packed_features import KnownRows, kept_points, pack_photos
 from evenplace.retrieval.rerank import spectra_for
@@ -104,11 +105,13 @@ def _lay_out(
             run.describer, descriptors, readable, places, run / "ranking",
             spectra=spectra, keep=keep,
         )  # fmt: skip
-    spectra = () if other else spectra
+    spectra, spec = () if other else spectra, run.recipe.search
+    if run.trained:
+        keep = ALONG.get(spec.axes, keep)
     index_described(
         run.network, own, readable, places, run / "index",
-        prototypes=run.recipe.search.prototypes, spectra=spectra, keep=keep,
-        extra=_points(run.recipe.search, readable, announce, known),
+        prototypes=spec.prototypes, spectra=spectra, keep=keep,
+        extra=_points(spec, readable, announce, known),
     )  # fmt: skip
 
 

@@ -16,12 +16,13 @@ from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.rerank import Fused, build_reranker
+from evenplace.run.asking import draw
 from evenplace.run.folds import Fold
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import rehearse_look
 from evenplace.run.points import indexed_points
 from evenplace.run.run_folder import RunFolder
-from evenplace.run.tune import LOOK, Tuned, draw, rehearse_folds
+from evenplace.run.tune import LOOK, Tuned, rehearse_folds
 from evenplace.training.loop import Announce
 
 

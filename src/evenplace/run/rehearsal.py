@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.passes import by_day, by_sequence, guess_passes
 from evenplace.photos.table import Photos, join_photos
+from evenplace.retrieval.arrays import widened
 from evenplace.run.folds import RIGHT, Fold, Ints
 
 AWAY = 100.0  # metres around a photo that is asked off the map
 LEAST = 0.5  # of the photos must have a match of another day
 STRETCH = RIGHT.radius / 2  # metres around a photo where one pass is all there is
+_READ = 1024  # descriptors read at a time
 ALIKE = 0.5  # of the usual distance of neighbours' descriptors: a frame of the same pass
 
 
@@ -113,10 +115,14 @@ def _look_alike(fold: Fold, of: Ints, rows: Ints) -> NDArray[np.bool_]:
     if not len(of):
         return np.zeros(0, bool)
     asked, first, counts = np.unique(of, return_index=True, return_counts=True)
-    off = [
-        1 - fold.index.vectors(rows[at : at + many]) @ fold.source[fold.rows[query]]
-        for query, at, many in zip(asked, first, counts, strict=True)
-    ]
+    off, ends = [], first + counts
+    for start in range(0, len(asked), _READ):
+        part = slice(start, start + _READ)
+        given = widened(fold.source[fold.rows[asked[part]]])
+        for query, at, end in zip(
+            fold.index.codec.turn(given), first[part], ends[part], strict=True
+        ):
+            off.append(1 - fold.index.vectors(rows[at:end]) @ query)
     apart = np.concatenate(off)
     return np.asarray(apart < ALIKE * np.median(apart))
 

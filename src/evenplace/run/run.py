@@ -123,8 +123,8 @@ class Run:
         photos instead, whose place is known (descriptors: theirs, where others computed them);
         the weights of the score stay.  None: nothing to learn from.
         """
+        from evenplace.run.choice import renew_index
         from evenplace.run.labelled import rehearse_labelled
-        from evenplace.run.prototype_choice import renew_index
         from evenplace.run.tune import rehearse, tuned_recipe
 
         if queries is not None:
@@ -137,9 +137,8 @@ class Run:
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
         )
         if found is not None:
-            if found.choice is not None:
-                recipe = recipe.changed([f"prototypes={found.choice.kind}"])
-            renew_index(self.files, recipe.search.prototypes)
+            recipe = recipe.changed([f"{one.setting}={one.kind}" for one in found.choices])
+            renew_index(self.files, recipe.search)
             if recipe != self.recipe:
                 self.files.write_recipe(recipe)
             found.write(self.folder)
@@ -412,14 +411,20 @@ def train(
 
 
 def from_descriptors(
-    descriptors: Any, photos: Photos, places: Places | None = None, *, run: str | Path
+    descriptors: Any,
+    photos: Photos,
+    places: Places | None = None,
+    *,
+    run: str | Path,
+    settings: Sequence[str] = (),
 ) -> Run:
     """Give anybody's descriptors the tail's treatment: prototypes, a learned score, calibration.
 
-    descriptors: (N, D) unit, in the order of the photos.  What comes back is a run like any
-    other; ask it with descriptors: `run.locate(descriptor)`, `run.evaluate(queries, descriptors)`.
+    descriptors: (N, D) unit, in the order of the photos.  settings: as `Run.tune` takes them.  What
+    comes back is a run like any other; ask it with descriptors: `run.locate(descriptor)`,
+    `run.evaluate(queries, descriptors)`.
     """
     made = Run(run)
     made.index_descriptors(descriptors, photos, places)
-    made.tune()
+    made.tune(settings)
     return made

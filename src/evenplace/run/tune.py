@@ -11,6 +11,7 @@ stays bounded.
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache as once
 from functools import partial
 from pathlib import Path
 
@@ -18,28 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import SettingError
-from evenplace.evaluation.evaluate import query_places
-from evenplace.photos.nearby import turn
-from evenplace.retrieval import Search, open_index
-from evenplace.retrieval.answers import join_hits
+from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.calibration import Way
-from evenplace.retrieval.candidates import Pools
-from evenplace.retrieval.fusion import Evidence, count_queries, fit_fused
+from evenplace.retrieval.fusion import Evidence, fit_fused
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
+from evenplace.run.asking import CANDIDATES, ask_all_ways, draw, enough, evidence, rehearsed
 from evenplace.run.checksums import sealing
-from evenplace.run.folds import RIGHT, Fold, Ints, stored_folds, trained_folds
+from evenplace.run.choice import (
+    BEST,
+    CHOICES,
+    GIVEN,
+    Choice,
+    choose,
+    kept_along,
+    with_axes,
+    with_prototypes,
+)
+from evenplace.run.folds import RIGHT, Fold, stored_folds, trained_folds
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
-from evenplace.run.prototype_choice import BEST, Choice, choose_prototypes, with_prototypes
-from evenplace.run.rehearsal import (
-    in_other_light,
-    no_other_day,
-    off_the_map,
-    on_other_days,
-    on_other_passes,
-)
+from evenplace.run.rehearsal import no_other_day, on_other_days, on_other_passes
 from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe
@@ -49,8 +50,6 @@ FOLDS = 3
 _ASK = 5_000  # photos that rehearse, over all folds, each in several ways
 LOOK = 600  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
-_CANDIDATES = 1 << 24  # and so many candidates at most: 17 bytes each
-_NOWHERE = 1e6  # metres off, of no answer
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Tuned:
     rehearsal: Rehearsal
     fused: Fused | None
     look: LearnedLook | None = None
-    choice: Choice | None = None  # of prototypes, where the folds were asked for it
+    choices: tuple[Choice, ...] = ()  # of axes and prototypes, where the folds were asked for it
 
     def write(self, run: Path) -> None:
         with sealing(run, "fused.json", "look.json", "calibration.json"):
@@ -79,6 +78,11 @@ def tuned_recipe(recipe: Recipe, trained: bool) -> Recipe:
         raise SettingError(
             f"{recipe.name} ranks by {spec.describer}, which was not trained on these photos; "
             "tuning is for runs of one network, or of descriptors"
+        )
+    if trained and spec.axes != GIVEN and spec.prototypes not in (*CHOICES["prototypes"], BEST):
+        raise SettingError(
+            f"axes={spec.axes} moves descriptors, and prototypes={spec.prototypes} were trained "
+            "where those were; add --set prototypes=means"
         )
     if not spec.folds:
         spec = replace(spec, folds=FOLDS)
@@ -101,33 +105,51 @@ def rehearse(
     None where there is nothing to learn from: a town of two places.
     """
     home, spec, seed = run / "folds", recipe.search, recipe.training.seed
-    cache = cache_folder or run / "cache"
+    cache, choices = cache_folder or run / "cache", []
+    along: Callable[[str], list[Fold]]
     if run.trained:
         photos = run.trained_on
-        folds = trained_folds(
+        trained = trained_folds(
             photos, run.places, recipe, home,
             cache_folder=cache, announce=announce, device=device,
         )  # fmt: skip
-        known = cached_points(cache, spec.features)
+        known, along = cached_points(cache, spec.features), once(partial(with_axes, trained))
     else:
         index = open_index(run / "index")
-        photos, folds = index.photos, stored_folds(index, spec.folds, seed, home, announce)
+        along = once(partial(_stored_along, index, spec, seed, home, announce))
+        photos = index.photos
         cache, known = home, indexed_points(index, spec.features)
-    look = partial(learn_look, folder=cache, known=known, announce=announce)
-    doubt, choice = no_other_day(photos), None
+    doubt = no_other_day(photos)
+    if spec.axes == BEST:
+        choices.append(choose("axes", lambda kind: _answer(along(kind), spec, seed, doubt)))
+        spec = replace(spec, axes=choices[-1].kind)
+    folds = along(spec.axes)
     if spec.prototypes == BEST:
-        show = announce("kinds of prototypes") if announce else None
-        choice = choose_prototypes(folds, partial(_answer, spec=spec, seed=seed, doubt=doubt), show)
-        spec = replace(spec, prototypes=choice.kind)
+
+        def answer(kind: str) -> NDArray[np.bool_]:
+            return _answer(with_prototypes(folds, kind), spec, seed, doubt)
+
+        choices.append(choose("prototypes", answer))
+        spec = replace(spec, prototypes=choices[-1].kind)
     folds = with_prototypes(folds, spec.prototypes)
+    look = partial(learn_look, folder=cache, known=known, announce=announce)
     learned = learn_search(folds, spec, seed, look, doubt=doubt)
     shutil.rmtree(home, ignore_errors=True)
-    return learned and replace(learned, choice=choice)
+    return learned and replace(learned, choices=tuple(choices))
+
+
+def _stored_along(
+    index: Index, spec: SearchSpec, seed: int, home: Path, announce: Announce | None, axes: str
+) -> list[Fold]:
+    keep = None if axes == GIVEN else kept_along(index, axes)
+    return stored_folds(index, spec.folds, seed, home / axes, announce, keep)
 
 
 def _answer(folds: list[Fold], spec: SearchSpec, seed: int, doubt: str) -> NDArray[np.bool_]:
     """Whether each photo that asks finds its match, with weights learned for these folds."""
-    folds, dice = folds if doubt else on_other_days(folds), np.random.default_rng(seed)
+    dice = np.random.default_rng(seed)
+    folds = enough(folds, dice)
+    folds = folds if doubt else on_other_days(folds)
     rule = _fit_weights(folds, spec, dice) if spec.rerank == "fused" else spec.rerank
     parts = []
     for fold in folds:
@@ -153,9 +175,10 @@ def learn_search(
     """
     if not folds:
         return None
-    folds, fused = folds if doubt else on_other_days(folds), None
+    dice, fused = np.random.default_rng(seed), None
+    folds = enough(folds, dice)
+    folds = folds if doubt else on_other_days(folds)
     harder = on_other_passes(folds) if doubt else None
-    dice = np.random.default_rng(seed)
     if spec.rerank == "fused":
         fused = _fit_weights(folds, spec, dice)
     tuned = rehearse_folds(harder or folds, spec, fused, dice, doubt)
@@ -176,7 +199,7 @@ def rehearse_folds(
 ) -> Tuned:
     """Keep what the folds answer with the weights there are."""
     rule = fused or spec.rerank
-    parts = [_ask_all_ways(fold, spec, rule, int(_ASK / len(folds)), dice) for fold in folds]
+    parts = [ask_all_ways(fold, spec, rule, int(_ASK / len(folds)), dice) for fold in folds]
     answers = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     way = Way(
         repr(fused or build_reranker(spec.rerank)), spec.confidence, spec.shortlist, spec.exact
@@ -187,87 +210,6 @@ def rehearse_folds(
 def _fit_weights(folds: list[Fold], spec: SearchSpec, dice: np.random.Generator) -> Fused:
     share = 1 / len(folds)
     drawn = [draw(fold, int(_WEIGH * share), dice) for fold in folds]
-    most = int(_CANDIDATES * share)
+    most = int(CANDIDATES * share)
     parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
     return fit_fused(Evidence.join(parts), without=spec.without)
-
-
-def _ask_all_ways(
-    fold: Fold, spec: SearchSpec, rule: str | Fused, most: int, dice: np.random.Generator
-) -> dict[str, NDArray[np.float64]]:
-    """What one fold answers, photo by photo, in every way of asking that it has."""
-    asked = fold.only(draw(fold, most, dice))
-    lit = in_other_light(asked)
-    ways = [("taken", asked), ("away", off_the_map(asked))]
-    ways += [] if lit is None else [("light", lit)]
-    parts = [rehearsed(way, spec, rule, KINDS.index(kind)) for kind, way in ways if len(way.rows)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
-    """All queries in their order, or some at random where there are more."""
-    many = len(fold.rows)
-    return np.arange(many) if many <= most else dice.permutation(many)[:most]
-
-
-def rehearsed(
-    fold: Fold, spec: SearchSpec, rule: str | Fused, kind: int
-) -> dict[str, NDArray[np.float64]]:
-    """The answers of one way of asking, column by column as a `Rehearsal` has them."""
-    engines = [
-        Search(
-            fold.index,
-            shortlist=spec.shortlist,
-            rerank=rule,
-            confidence=spec.confidence,
-            exact=spec.exact,
-            facing=facing,
-        )
-        for facing in (False, True)
-    ]
-    found, facing = (
-        join_hits([batch.hits for _, batch in fold.search(engine)]) for engine in engines
-    )
-    rows = found.rows[:, 0]
-    answer = fold.index.photos[np.maximum(rows, 0)]
-    metres = np.linalg.norm(answer.positions - fold.queries.positions, axis=1)
-    metres[(rows < 0) | (answer.zone != fold.queries.zone)] = _NOWHERE
-    columns = {
-        "confidence": found.confidence,
-        "facing": facing.confidence,
-        "metres": metres,
-        "degrees": np.nan_to_num(turn(answer.heading, fold.queries.heading)),
-        "likeness": np.nan_to_num(found.cosines[:, 0]),
-        "tier": query_places(engines[0], fold.queries, RIGHT.radius)[1],
-        "kind": np.full(len(rows), kind),
-    }
-    return {name: np.asarray(column, np.float64) for name, column in columns.items()}
-
-
-def evidence(
-    fold: Fold, spec: SearchSpec, chosen: Ints | None = None, most: int = _CANDIDATES
-) -> Evidence:
-    """What the fused score would weigh for each photo that asks, of `most` candidates or so."""
-    engine = Search(fold.index, shortlist=spec.shortlist, exact=spec.exact)
-    places = query_places(engine, fold.queries, RIGHT.radius)[0]
-    counts = count_queries(places, spec.favour)
-    parts, held = [], 0
-    for some, batch in fold.search(engine, chosen):
-        parts.append(_weigh(fold, some, batch.pools, counts[some]))
-        held += len(parts[-1].right)
-        if held > most:
-            break
-    return Evidence.join(parts)
-
-
-def _weigh(fold: Fold, asked: Ints, pools: Pools, counts: NDArray[np.float32]) -> Evidence:
-    log_sizes = np.log(np.maximum(fold.index.sizes, 1)).astype(np.float32)
-    return Evidence(
-        cosines=pools.cosines,
-        impostors=np.asarray(fold.index.impostors[pools.rows], np.float32),
-        log_posterior=pools.log_posterior,
-        log_sizes=np.append(log_sizes, np.float32(0))[pools.places],  # place -1 finds the last
-        right=RIGHT.right(fold.queries, fold.index.photos, asked[pools.of], pools.rows),
-        cuts=pools.cuts,
-        counts=counts,
-    )

@@ -26,6 +26,7 @@ SCHEDULES = ("cosine", "linear", "constant", "steps", "plateau")
 STARTS = ("principal", "random")
 OPTIMISERS = ("adamw", "adam", "sgd")
 PROTOTYPES = ("cosine", "raw", "means", "softmax", "low-visit-bias", "best")
+AXES = ("given", "half-whitened", "learned", "best")
 TERMS = ("impostor", "posterior", "balance")  # of the fused score, beside the likeness of photos
 FAVOURED = ("queries", "places")
 PRECISIONS = ("auto", "float64", "float32", "bfloat16", "float16")
@@ -229,6 +230,9 @@ class SearchSpec:
     in which a prototype's length counts (Divide&Classify); or by what the database's descriptors
     give, whoever made those: the means of a place's photos, or what softmax or low-visit bias
     moves them to; `best` lets the folds choose among these three.
+    axes: what descriptors that others computed are compared along: as they were given, or at most
+    1,024 principal axes, half-whitened, or learned from there so that what parts photos of one
+    place counts for less; `best` lets the folds choose.
     without: terms that the fused score leaves out (impostor, posterior with its balance, balance).
     verify: candidates that are looked at a second time, by the points their pictures share with
     the query's; 0 looks at none.  features: what finds those points.
@@ -242,6 +246,7 @@ class SearchSpec:
     folds: Annotated[int, (0, 1000)] = 0
     describer: str | None = None
     prototypes: Annotated[str, PROTOTYPES] = "cosine"
+    axes: Annotated[str, AXES] = "given"
     verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
     favour: Annotated[str, FAVOURED] = "queries"
