@@ -59,7 +59,8 @@ def keep_zone(photos: Photos, zone: int | None) -> Photos:
         return photos
     away = photos.zone != zone
     if away.all():
-        raise PhotoError(f"no photo is in UTM zone {zone}; they are in {photos.zones}")
+        known = ", ".join(map(str, photos.zones))
+        raise PhotoError(f"no photo is in UTM zone {zone}; ask for one that they are in: {known}")
     elsewhere = photos.zone[away]
     reasons = [f"it is in UTM zone {one}, and zone {zone} was asked for" for one in elsewhere]
     return _leave_out(photos, away, reasons)
