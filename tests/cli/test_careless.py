@@ -26,7 +26,7 @@ CARELESS = {
     "photos check town/database --layout sfxl": "did you mean 'sf-xl'",
     "photos check town/database --bbox 1,2,3": "give west, south, east, north in degrees",
     "photos check town/database --bbox here": "is not west,south,east,north",
-    "photos check town/database --zone 12": "no photo is in UTM zone 12; ask for one that they are in: 34",
+    "photos check town/database --zone 12": "ask for one that they are in: 34",
     "photos check town/database --city Atlantis": "Atlantis",
     "train broken --run r": "1 place(s) to tell apart; use more photos",
     "train plain --run r": "its EXIF has no GPS position",
