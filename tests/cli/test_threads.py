@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from evenplace.cli import main
-from evenplace.cli.process import SPINS, VARIABLE, spin_briefly
+from evenplace.cli.process import SPINS, TURN, VARIABLE, spin_briefly
 
 
 def test_threads_spin_briefly_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +27,12 @@ def test_torch_is_not_loaded_before_it_is_told() -> None:
 
 def test_every_verb_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "argv", ["evenplace", "methods"])
-    with pytest.raises(SystemExit):
-        main()
-    assert os.environ[VARIABLE] == str(SPINS)
+    monkeypatch.setattr(sys, "argv", ["evenplace", "--version"])
+    usual = sys.getswitchinterval()
+    try:
+        with pytest.raises(SystemExit):
+            main()
+        assert os.environ[VARIABLE] == str(SPINS)
+        assert sys.getswitchinterval() == TURN
+    finally:
+        sys.setswitchinterval(usual)

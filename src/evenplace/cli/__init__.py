@@ -25,7 +25,7 @@ from evenplace.cli import (
     tune,
 )
 from evenplace.cli.console import end_output, sentence, speak_any_name, tell
-from evenplace.cli.process import keep_freed_memory, spin_briefly
+from evenplace.cli.process import keep_freed_memory, spin_briefly, take_short_turns
 from evenplace.errors import EvenPlaceError
 
 app = typer.Typer(
@@ -93,6 +93,7 @@ def main() -> None:
     """Run the command line; `--debug` anywhere shows where an error came from."""
     keep_freed_memory()
     spin_briefly()
+    take_short_turns()
     speak_any_name()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]

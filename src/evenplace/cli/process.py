@@ -1,4 +1,4 @@
-"""What the command line chooses for its own process; the library leaves both alone.
+"""What the command line chooses for its own process; the library leaves all three alone.
 
 Memory: glibc returns every large block at once, and a network on the CPU asks for the same blocks
 again a moment later: a third of extraction's time goes to the kernel clearing pages.  Measured on
@@ -8,6 +8,10 @@ Threads: GNU OpenMP spins for milliseconds before a thread sleeps.  That is quic
 one's own.  Beside a busy neighbour each wait lasts as long as the neighbour has the core, and a
 photo takes many times as long.  `benchmarks/neighbours.py` prints what a command takes alone and
 beside busy loops; GOMP_SPINCOUNT=300000 undoes it.
+
+Turns: a thread that decodes or describes needs Python's lock between two photos, and waits 5 ms
+for it while another thread answers.  `benchmarks/locate.py` prints what a folder costs over
+describing alone, with turns of a millisecond.
 """
 
 import ctypes
@@ -17,6 +21,7 @@ import sys
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _LARGE = 1 << 30
 VARIABLE, SPINS = "GOMP_SPINCOUNT", 1000
+TURN = 0.001  # seconds
 
 
 def keep_freed_memory() -> None:
@@ -32,3 +37,8 @@ def keep_freed_memory() -> None:
 def spin_briefly() -> None:
     """Tell OpenMP, before torch loads it; whoever has set the variable knows better."""
     os.environ.setdefault(VARIABLE, str(SPINS))
+
+
+def take_short_turns() -> None:
+    """Let threads have Python's lock sooner than after 5 ms."""
+    sys.setswitchinterval(TURN)

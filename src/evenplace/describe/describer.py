@@ -41,6 +41,11 @@ class Described:
     decode_ms: float = 0.0  # of all threads together
     network_ms: float = 0.0
 
+    @property
+    def asked(self) -> int:
+        """How many photos it is of, read or not."""
+        return len(self.rows) + len(self.skipped)
+
     def split(self) -> list[Floats]:
         """The descriptors of each network for itself.  (N, D), (N, E)."""
         return np.split(self.descriptors, np.cumsum(self.dims)[:-1], axis=1)
@@ -120,22 +125,27 @@ class Describer:
         self, photos: Sequence[Photo] | Bytes, *, progress: Progress | None = None
     ) -> Described:
         """Describe files, bytes, pictures, or pixels (B, 3, H, W), in their order."""
-        parts: list[Described] = []
-        done = 0
+        parts, done = [], 0
         for part in self._seen(photos):
             parts.append(part)
-            done += len(part.rows) + len(part.skipped)
+            done += part.asked
             if progress:
                 progress(done, len(photos))
-        none = [np.empty((0, sum(self.dims)), np.float32)]
-        return Described(
-            descriptors=np.concatenate([part.descriptors for part in parts] or none),
-            rows=np.concatenate([part.rows for part in parts] or [np.empty(0, np.int64)]),
-            skipped=tuple(one for part in parts for one in part.skipped),
-            dims=self.dims,
-            decode_ms=sum(part.decode_ms for part in parts),
-            network_ms=sum(part.network_ms for part in parts),
-        )
+        return _joined(parts, self.dims)
+
+    def stream(self, photos: Sequence[Photo], least: int) -> Iterator[Described]:
+        """The same as it comes, so many photos at a time or a few more, their rows going on.
+
+        Threads describe the next ones while whoever listens works on these.
+        """
+        parts: list[Described] = []
+        for part in self._seen(photos):
+            parts.append(part)
+            if sum(one.asked for one in parts) >= least:
+                yield _joined(parts, self.dims)
+                parts = []
+        if parts:
+            yield _joined(parts, self.dims)
 
     def _seen(self, photos: Sequence[Photo] | Bytes) -> Iterator[Described]:
         """Batch by batch; decoding on threads, and the network too where the engine likes that."""
@@ -170,3 +180,16 @@ class Describer:
             decode_ms=batch.decode_ms,
             network_ms=(time.perf_counter() - began) * 1e3,
         )
+
+
+def _joined(parts: Sequence[Described], dims: tuple[int, ...]) -> Described:
+    """Batches as one; of none, nothing."""
+    none = [np.empty((0, sum(dims)), np.float32)]
+    return Described(
+        descriptors=np.concatenate([part.descriptors for part in parts] or none),
+        rows=np.concatenate([part.rows for part in parts] or [np.empty(0, np.int64)]),
+        skipped=tuple(one for part in parts for one in part.skipped),
+        dims=dims,
+        decode_ms=sum(part.decode_ms for part in parts),
+        network_ms=sum(part.network_ms for part in parts),
+    )

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -21,19 +22,23 @@ from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.scan import is_archive, unpacked, walk_pictures
 
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
-BLOCK = 256  # photos at a time
+BLOCK = 4096  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
 UNSEEN = Seen("")  # of a frame, which says nothing of itself
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture to ask about: its name, what a describer takes, and what it says of itself."""
+    """One picture to ask about: its name, and what a describer takes."""
 
     name: str  # its path; of a frame, that of the video and the second
     source: str | Image.Image
-    shot: Seen = UNSEEN
     second: float | None = None  # of a video
+
+    @cached_property
+    def shot(self) -> Seen:
+        """What it says of itself; a frame says nothing."""
+        return read_shot(self.source) if isinstance(self.source, str) else UNSEEN
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Asked:
                 wanted = [path for path in paths if path not in done]
                 for start in range(0, len(wanted), BLOCK):
                     part = wanted[start : start + BLOCK]
-                    yield [Picture(path, path, read_shot(path)) for path in part]
+                    yield [Picture(path, path) for path in part]
 
 
 Block = list[Picture]

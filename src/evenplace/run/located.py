@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.describe.decoding import in_order
+from evenplace.arrays import Ints
 from evenplace.describe.describer import Described, Progress
 from evenplace.photos.asked import Picture
 from evenplace.photos.gather import Seen
@@ -21,6 +21,7 @@ from evenplace.retrieval.answer_json import answers_json, index_name
 Corner = NDArray[np.float64]
 Reach = dict[int, tuple[Corner, Corner]]
 ANSWERED, ABSTAINED, UNREADABLE = "answered", "no answer", "unreadable"
+TOGETHER = 64  # photos answered at once
 ELSEWHERE = 5000.0  # metres from the database where a photo's own GPS says it cannot be found
 
 
@@ -104,36 +105,42 @@ def locate_pictures(
     k: int = 5,
     progress: Progress | None = None,
 ) -> Iterator[list[Located]]:
-    """Answer blocks of pictures: described in batches, asked in batches.
-
-    While one block is answered the next is described, so that no core waits for Python.
-    """
+    """Answer pictures some at a time; the next are described while these are answered."""
     describer = engine.describer
     assert describer is not None
-    name, reach, begun = index_name(engine.index), _reach(engine.index), 0
-
-    def describe(pictures: Sequence[Picture]) -> tuple[Sequence[Picture], Described]:
-        nonlocal begun  # one thread describes, a block after the other
-        show = None if progress is None else _after(progress, begun)
-        begun += len(pictures)
-        return pictures, describer.describe([one.source for one in pictures], progress=show)
-
-    for pictures, described in in_order(describe, blocks, threads=1):
-        asked = [pictures[row].source for row in described.rows]
-        answers = engine.answers(described.descriptors, k, pictures=asked)
-        plain = answers_json(engine.index, [replace(one, places=()) for one in answers], name)
-        found = dict(zip(described.rows.tolist(), zip(answers, plain, strict=True), strict=True))
-        reasons = iter(described.skipped)
-        yield [
-            _located(picture, found[row][0], found[row][1], reach)
-            if row in found
-            else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
-            for row, picture in enumerate(pictures)
-        ]
+    name, reach, done = index_name(engine.index), _reach(engine.index), 0
+    for block in blocks:
+        first = 0
+        for described in describer.stream([one.source for one in block], TOGETHER):
+            pictures = block[first : first + described.asked]
+            yield _lines(engine, pictures, described, described.rows - first, k, name, reach)
+            first += described.asked
+            done += described.asked
+            if progress:
+                progress(done, 0)
 
 
-def _after(progress: Progress, before: int) -> Progress:
-    return lambda done, total: progress(before + done, 0)
+def _lines(
+    engine: Search,
+    pictures: Sequence[Picture],
+    described: Described,
+    rows: Ints,
+    k: int,
+    name: str,
+    reach: Reach,
+) -> list[Located]:
+    """A line a picture.  rows: of those that could be read, among these."""
+    asked = [pictures[row].source for row in rows]
+    answers = engine.answers(described.descriptors, k, pictures=asked)
+    plain = answers_json(engine.index, [replace(one, places=()) for one in answers], name)
+    found = dict(zip(rows.tolist(), zip(answers, plain, strict=True), strict=True))
+    reasons = iter(described.skipped)
+    return [
+        _located(picture, found[row][0], found[row][1], reach)
+        if row in found
+        else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
+        for row, picture in enumerate(pictures)
+    ]
 
 
 def _located(picture: Picture, answer: Answer, plain: dict[str, Any], reach: Reach) -> Located:
