@@ -16,14 +16,13 @@ from typing import Any
 
 from evenplace.evaluation import Scores
 from evenplace.run.run import Run, from_descriptors
-from evenplace.study.contest import EXACT
 from evenplace.study.data import Split, read_splits
-from evenplace.study.named import find_study
 from evenplace.study.runs import run_study
-from evenplace.study.spec import System
+from evenplace.study.spec import System, find_study
 from evenplace.training.cache import describe_cached
 
 PLAIN = ("folds=0", "verify=0")
+EXACT = {"rerank": "l2", "confidence": "l2", "verify": 0, "exact": True}
 HOSTS = {
     "pooled": ("dapr-m", ("epochs=0", "projection=false", "dim=7168")),
     "vlad": ("dapr-m", ("epochs=0",)),

@@ -36,14 +36,13 @@ from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
 from evenplace.retrieval.fusion import Evidence, fit_fused, surprise
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.asking import evidence
 from evenplace.run.folds import Fold, trained_folds
+from evenplace.run.held_out_queries import evidence
 from evenplace.run.rehearsal import no_other_day, on_other_days
 from evenplace.study.data import Split, read_splits
 from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
 from evenplace.training.loop import train
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import read_recipe
+from evenplace.training.recipe import cut_places, read_recipe
 
 RESULTS = Path(__file__).parent / "results" / "beyond.md"
 START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms

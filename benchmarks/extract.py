@@ -36,8 +36,8 @@ from torch.utils.data import DataLoader, Dataset
 from evenplace.describe.describer import Describer
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.convolutional import import_timm
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 
 RESULTS = Path(__file__).parent / "results" / "extract.md"
 SIZES = ((1280, 960), (640, 480))

@@ -1,20 +1,24 @@
 """Would a test notice?  One small mistake at a time is put into the source, and the tests asked.
 
     python -m benchmarks.mutants [--mutants 300] [--seed 0] [--room ROOM …] [--show] [--write]
+    python -m benchmarks.mutants --again LISTED
 
 A mistake is a comparison, a sign, an `and`, a number, a `min` or a condition turned into its
 neighbour.  The tests of each room (`slow` and `long` ones left out) run once, to learn which of
 them reach which line; then each mutant meets the tests that reach its line, the quickest first,
 and is killed when one of them fails or takes ten times as long.  A mutant on a line that no test
 reaches survives.  Each runs in a fork of a process that has the libraries loaded and EvenPlace not.
-Needs `pip install coverage` and a system that forks.  --show prints what survived; --write
-renews benchmarks/results/mutants.md.
+--room keeps the part of the sample that is in a room; --again tries those alone that a file lists,
+as --show prints them.  --write renews benchmarks/results/mutants.md but for what stands there from
+"## Equivalent" on: a line for each mutant that can change no result, with the reason.  A survivor
+named there is counted apart.  Needs `pip install coverage` and a system that forks.
 """
 
 import argparse
 import ast
 import copy
 import datetime
+import gc
 import importlib
 import importlib.abc
 import json
@@ -44,7 +48,12 @@ ROOMS = {  # what is mutated: whole rooms, and of retrieval its ranking and its 
     "evaluation": ("evaluation/*.py",),
     "retrieval": tuple(f"retrieval/{name}.py" for name in RETRIEVAL),
 }
-LIBRARIES = ("numpy", "torch", "scipy.stats", "pyarrow.parquet", "PIL.Image", "faiss", "cv2")
+LIBRARIES = (
+    "numpy", "torch", "scipy.stats", "pyarrow.parquet", "pyarrow.compute", "PIL.Image", "faiss",
+    "cv2", "sklearn.metrics", "hypothesis.strategies", "pytorch_metric_learning.losses",
+    "torch.multiprocessing.spawn", "h5py", "utm", "xml.etree.ElementTree", "safetensors",
+)  # fmt: skip
+EQUIVALENT = "## Equivalent"
 IMPORTED = ""  # the context of what runs outside a test
 LONG = 8  # lines of a statement, the first of which is noted
 QUIET = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not long"]
@@ -70,8 +79,15 @@ class Mutant:
     path: str  # under src/
     node: int
     line: int
-    was: str
-    now: str
+    change: str  # the line of source, and in it what is changed into what
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.change}"
+
+    @property
+    def named(self) -> str:
+        """As the results name one that is equivalent: by its words, so that lines may move."""
+        return f"- {self.path}: `{self.change}`: "
 
     @property
     def module(self) -> str:
@@ -89,6 +105,7 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--room", action="append", choices=list(ROOMS))
+    parser.add_argument("--again", type=Path)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
@@ -96,29 +113,45 @@ def main() -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside a library's threads
     for name in LIBRARIES:
         importlib.import_module(name)
+    gc.freeze()  # pytest collects thrice a run; what is loaded once need not be looked at
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # schemathesis takes longer than most tests
     rooms = args.room or list(ROOMS)
-    everything = [one for room in rooms for one in find_mutants(room)]
+    everything = [one for room in ROOMS for one in find_mutants(room)]
     chosen = random.Random(args.seed).sample(everything, min(args.mutants, len(everything)))
-    reached = {room: learn_reach(room) for room in rooms}
+    if args.again:
+        listed = args.again.read_text().splitlines()
+        chosen = [one for one in everything if str(one) in listed]
+    chosen = [one for one in chosen if one.room in rooms]
     survivors: list[Mutant] = []
-    for number, mutant in enumerate(chosen, start=1):
-        if survives(mutant, reached[mutant.room]):
-            survivors.append(mutant)
-            if args.show:
-                print(f"{mutant.path}:{mutant.line}: {mutant.was}  ->  {mutant.now}", flush=True)
-        if number % 25 == 0:
-            say(f"{number} of {len(chosen)}, {len(survivors)} survive")
+    for room in rooms:
+        mine = [one for one in chosen if one.room == room]
+        survivors += try_mutants(mine, learn_reach(room), show=args.show) if mine else []
     lines = table(rooms, chosen, survivors, args)
     print("\n".join(lines))
     if args.write:
-        RESULTS.write_text("\n".join(lines) + "\n")
+        kept = RESULTS.read_text().partition(EQUIVALENT) if RESULTS.exists() else ("", "", "")
+        RESULTS.write_text("\n".join(lines) + "\n\n" + (EQUIVALENT + kept[2]).rstrip() + "\n")
+
+
+def try_mutants(mutants: Sequence[Mutant], reach: "Reach", *, show: bool) -> list[Mutant]:
+    """Those that no test notices."""
+    survivors: list[Mutant] = []
+    for number, mutant in enumerate(mutants, start=1):
+        if survives(mutant, reach):
+            survivors.append(mutant)
+            if show:
+                print(mutant, flush=True)
+        if number % 25 == 0:
+            say(f"{number} of {len(mutants)}, {len(survivors)} survive")
+    return survivors
 
 
 def find_mutants(room: str) -> Iterator[Mutant]:
     """Every small mistake that can be made in a room; `frozen=False` is none."""
     for pattern in ROOMS[room]:
         for path in sorted((SOURCE / "evenplace").glob(pattern)):
-            tree = ast.parse(path.read_text())
+            source = path.read_text()
+            tree = ast.parse(source)
             passed = {id(one.value) for one in ast.walk(tree)
                       if isinstance(one, ast.keyword) and one.arg == "frozen"}  # fmt: skip
             for number, node in enumerate(ast.walk(tree)):
@@ -126,7 +159,15 @@ def find_mutants(room: str) -> Iterator[Mutant]:
                 line = None if id(node) in passed else getattr(node, "lineno", None)
                 if line is not None and _mistake(node) is not None:
                     where = path.relative_to(SOURCE).as_posix()
-                    yield Mutant(room, where, number, line, ast.unparse(was), ast.unparse(node))
+                    yield Mutant(room, where, number, line, _show(source, was, node))
+
+
+def _show(source: str, was: Any, now: ast.AST) -> str:
+    """The line that a mistake is in, with what was there and what is there now."""
+    line = source.splitlines()[was.lineno - 1].encode()
+    after = line[was.end_col_offset :] if was.end_lineno == was.lineno else " …".encode()
+    before = line[: was.col_offset].decode().lstrip()
+    return f"{before}⟦{ast.unparse(was)} → {ast.unparse(now)}⟧{after.decode()}"
 
 
 def _mistake(node: ast.AST) -> ast.AST | None:
@@ -175,13 +216,20 @@ class Reach:
     seconds: dict[str, float]
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Those that reach the mutant's line, quickest first; of what an import reaches, all."""
+        """Those that reach the mutant's line, quickest first; of what an import reaches, all.
+
+        Then those that reach its file come first: a default is seen from elsewhere too.
+        """
         lines = (self.lines.get((mutant.path, mutant.line - back)) for back in range(LONG))
         found = next((tests for tests in lines if tests is not None), [])
+        near = {*found} - {IMPORTED}
         if IMPORTED in found:
             every = (tests for (path, _), tests in self.lines.items() if path == mutant.path)
-            found = list({test for tests in every for test in tests})
-        return sorted({*found} - {IMPORTED}, key=self.seconds.__getitem__)
+            near = {test for tests in every for test in tests} - {IMPORTED}
+            found = list(self.seconds)
+        return sorted(
+            {*found} - {IMPORTED}, key=lambda test: (test not in near, self.seconds[test])
+        )
 
 
 class Watch:
@@ -290,20 +338,29 @@ def table(
     rooms: Sequence[str], chosen: Sequence[Mutant], survivors: Sequence[Mutant],
     args: argparse.Namespace,
 ) -> list[str]:  # fmt: skip
-    """Killed and survived by room."""
+    """Killed and survived by room, and what survived."""
+    known = RESULTS.read_text().partition(EQUIVALENT)[2] if RESULTS.exists() else ""
+    reasons = known.splitlines()
+    same = [one for one in survivors if any(line.startswith(one.named) for line in reasons)]
+    gaps = [one for one in survivors if one not in same]
     lines = [
         "# Would a test notice?", "",
         f"`python -m benchmarks.mutants --mutants {args.mutants} --seed {args.seed}`, "
         f"{datetime.date.today()}: one small mistake at a time, asked of the tests that reach its "
         "line (`slow` and `long` ones not among them).", "",
-        "| room | mutants | killed | survived | killed, % |", "|---|---|---|---|---|",
+        "| room | mutants | killed | survived | equivalent | killed, % of those not equivalent |",
+        "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for room in (*rooms, "all"):
-        of = [one for one in chosen if room in (one.room, "all")]
-        left = sum(room in (one.room, "all") for one in survivors)
-        share = 100 * (1 - left / max(len(of), 1))
-        lines.append(f"| {room} | {len(of)} | {len(of) - left} | {left} | {share:.1f} |")
-    return lines
+        many, left, alike = (
+            sum(room in (one.room, "all") for one in of) for of in (chosen, gaps, same)
+        )
+        share = 100 * (1 - left / max(many - alike, 1))
+        lines.append(
+            f"| {room} | {many} | {many - left - alike} | {left} | {alike} | {share:.1f} |"
+        )
+    listed = (f"- {one.path}:{one.line}: `{one.change}`" for one in gaps)
+    return [*lines, "", "## Survived", "", *listed]
 
 
 def say(text: str) -> None:

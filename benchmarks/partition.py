@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenplace.photos import Photos
-from evenplace.photos.names import read_names
+from evenplace.photos.layouts.sfxl import read_names
 from evenplace.photos.scan import picture_paths
 from evenplace.places import Grid, KdTree, Places, Quadtree
 

@@ -31,9 +31,8 @@ from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.distributed import Ranks
 from evenplace.training.fit import Session
-from evenplace.training.objective import Scene
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.objective import Setup
+from evenplace.training.recipe import Recipe, cut_places, read_recipe
 from evenplace.training.variants import with_loss
 
 RESULTS = Path(__file__).parent / "results" / "train.md"
@@ -61,8 +60,8 @@ def session(recipe: Recipe, photos: Photos, folder: Path, cached: bool) -> Sessi
     recipe = replace(recipe, training=replace(recipe.training, cached=cached, start="random"))
     places = cut_places(recipe.places, photos)
     run = folder / f"{recipe.name}-{cached}"
-    scene = Scene(recipe, network, photos, places, source, Ranks(), run)
-    return Session(scene, None, lambda done, total: None)
+    setup = Setup(recipe, network, photos, places, source, Ranks(), run)
+    return Session(setup, None, lambda done, total: None)
 
 
 def share_of_step(recipe: Recipe, photos: Photos, folder: Path, rounds: int) -> tuple[float, float]:
@@ -76,7 +75,7 @@ def share_of_step(recipe: Recipe, photos: Photos, folder: Path, rounds: int) -> 
         planning = (time.perf_counter() - began) / len(steps)
         step = steps[0]
         began = time.perf_counter()
-        ((step, maps),) = one.scene.source.batches([step], (0, number))
+        ((step, maps),) = one.setup.source.batches([step], (0, number))
         one._learn(step, maps, 0, 1, (0, number, 0))
         whole.append(time.perf_counter() - began + planning)
         with torch.no_grad():

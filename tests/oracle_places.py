@@ -70,3 +70,33 @@ def quadtree(
         return found
 
     return dict(sorted(split(list(range(len(positions))), 0).items()))
+
+
+def kd_tree(positions: Sequence[tuple[int, int]], step: float, most: int) -> dict[int, list[int]]:
+    """Split the longer side, at first east, at the line nearest the middle photo, by node.
+
+    A line is a coordinate that photos have; those on it go to the second half, and both halves
+    have photos.  Where no line parts them on the longer side the other one is tried.  All are on
+    a lattice, whose box is 2^23 - 1 steps a side.
+    """
+    low = [min(one[axis] for one in positions) for axis in (0, 1)]
+    edge = ((1 << 23) - 1) * step
+
+    def split(node: int, rows: list[int], box: list[float]) -> dict[int, list[int]]:
+        longer = 0 if box[2] - box[0] >= box[3] - box[1] else 1
+        for axis in (longer, 1 - longer) if len(rows) > most else ():
+            along = {row: positions[row][axis] - low[axis] for row in rows}
+            before = {line: sum(at < line for at in along.values()) for line in along.values()}
+            lines = [line for line in before if before[line]]
+            if lines:
+                middle = len(rows) // 2
+                line = min(lines, key=lambda one: (abs(before[one] - middle), before[one]))
+                below, above = list(box), list(box)
+                below[axis + 2] = above[axis] = line
+                first, second = (
+                    [row for row in rows if (along[row] < line) == kept] for kept in (True, False)
+                )
+                return split(2 * node, first, below) | split(2 * node + 1, second, above)
+        return {node: rows}
+
+    return dict(sorted(split(1, list(range(len(positions))), [0, 0, edge, edge]).items()))

@@ -32,7 +32,7 @@ _HOMES = {
     "evenplace.retrieval": ("Search", "open_index", "verify_index"),
     "evenplace.retrieval.build": ("index_descriptors",),
     "evenplace.retrieval.update": ("add_photos", "remove_photos", "replace_photos"),
-    "evenplace.retrieval.sources": ("read_descriptors",),
+    "evenplace.retrieval.descriptor_files": ("read_descriptors",),
     "evenplace.evaluation": ("Truth", "compare", "evaluate", "score"),
     "evenplace.run.run": ("Run", "from_descriptors", "train"),
     "evenplace.report.evaluation": ("write_report",),

@@ -2,10 +2,12 @@
 
 import io
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image, ImageFilter
 
 from evenplace.city import facade
 from evenplace.city.buildings import Building, Wall, draw_style
@@ -137,17 +139,28 @@ def test_full_memory_does_not_change_a_photo(monkeypatch: pytest.MonkeyPatch) ->
     assert (look(kept, camera) == first).all()
 
 
-@pytest.mark.long  # of a machine that does nothing else
-def test_one_core_draws_60_photos_a_second() -> None:
+@pytest.mark.long  # beside neighbours a ratio wavers too
+def test_drawing_a_photo_costs_little_more_than_enlarging_one() -> None:
+    """Some 100 a second and core: 1.1 times twice the size, blurred and written as JPEG."""
     renderer = Renderer(0, 224)
     survey = sorted(plan_survey(plan_town(0), 6000, 0), key=lambda shot: shot.cell)
     shots = survey[2000:2160]
-    for shot in shots:  # walls are drawn once, for thousands of photos
-        renderer.take(shot.camera, shot.day)
-    rates = []
-    for _ in range(3):  # the best of three: neighbours on the machine share its caches
-        started = time.process_time()
+    taken = [renderer.take(shot.camera, shot.day) for shot in shots]  # walls are drawn once
+
+    def draw() -> None:
         for shot in shots:
             renderer.take(shot.camera, shot.day).save(io.BytesIO(), "JPEG", quality=QUALITY)
-        rates.append(len(shots) / (time.process_time() - started))
-    assert max(rates) >= 60
+
+    def enlarge() -> None:
+        for photo in taken:
+            larger = photo.resize((448, 448), Image.Resampling.LANCZOS)
+            larger.filter(ImageFilter.GaussianBlur(2)).save(io.BytesIO(), "JPEG", quality=QUALITY)
+
+    ratios = [processor_seconds(draw) / processor_seconds(enlarge) for _ in range(3)]
+    assert min(ratios) < 2.5
+
+
+def processor_seconds(work: Callable[[], None]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started

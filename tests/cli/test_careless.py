@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evenplace.describe.describer import Describer
 from evenplace.photos import read_photos
 from tests.documents.typist import in_this_process
 from tests.drawn import draw_split
@@ -56,7 +57,7 @@ CARELESS = {
     "index run --database town/database --bytes 64 --keep int8": "say the same thing; give one",
     "index run --database town/database --checkpoint official": "add --method",
     "index run --database town/database --keep zip": "there is no codec 'zip'; known: float16",
-    "index add run --database town/database": "is in the index already (30 such); replace it",
+    "index add run --database town/database": "already (30 such); replace it instead: --replace",
     "index remove run nowhere.jpg": "nowhere.jpg is not in run/index",
     "train town/database --run r --set epochs=-1": "epochs",
     "train town/database --run r --set epoch=3": "did you mean 'epochs'",
@@ -72,7 +73,7 @@ CARELESS = {
     "locate run notes.jpg": "is no picture that can be decoded",
     "locate run hollow.jpg": "is empty (0 bytes)",
     "locate run photo.jpg -k 0": "k=0 asks for no hit",
-    "locate run photo.jpg --out answers.doc": "ends in no kind of answers; use .csv",
+    "locate run photo.jpg --out answers.doc": "ends in no kind of file there is; use .csv",
     "locate run photo.jpg --sidecar txt": "there is xmp",
     "locate run photo.jpg --in-place": "give both",
     "locate run photo.jpg --write-exif": "say how sure with --min-precision",
@@ -155,6 +156,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+EARLY = (
+    "index add run --database town/database",
+    "evaluate run --queries town/queries --radius -1",
+    "evaluate run --queries town/queries --min-precision 2",
+)
+
+
 @pytest.mark.parametrize("line", CARELESS)
 def test_a_careless_command_gets_one_sentence(
     made: Path, line: str, monkeypatch: pytest.MonkeyPatch
@@ -163,6 +171,17 @@ def test_a_careless_command_gets_one_sentence(
     said, code = in_this_process(["evenplace", *line.split()])
     assert code == 2, said
     assert "Traceback" not in said
+    assert CARELESS[line] in " ".join(said.split())
+
+
+@pytest.mark.parametrize("line", EARLY)
+def test_what_cannot_be_is_refused_before_photos_are_described(
+    made: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    monkeypatch.setattr(Describer, "describe", lambda *args, **words: pytest.fail("described"))
+    said, code = in_this_process(["evenplace", *line.split()])
+    assert code == 2, said
     assert CARELESS[line] in " ".join(said.split())
 
 

@@ -169,18 +169,31 @@ def test_what_was_not_answered_has_a_reason_and_no_position(here: Path) -> None:
     assert all(row["latitude"] == "" and "99.9 %" in row["reason"] for row in silent)
     table = [line for line in said.splitlines() if "  no answer  " in line]
     assert len(table) == len(silent)
-    assert max(map(len, table)) <= 100  # a terminal's width; one reason is told whole below
-    assert said.count(silent[0]["reason"]) == 1
+    bar = {row["reason"].partition(", and ")[2] for row in silent}
+    assert said.count("each answer and all together") == 1
+    assert f"no answer where it is not sure enough: {bar.pop()}\n" in said
+    assert f"unreadable, broken.jpg for example: {broken['reason']}\n" in said
     features = json.loads(Path("a.geojson").read_text())["features"]
     assert len(features) == 13
     assert sum(one["geometry"] is None for one in features) == len(silent) + 1
     assert "Without an answer" in Path("a.html").read_text()
 
 
+def test_the_table_fits_a_terminal_however_long_names_are(here: Path) -> None:
+    for photo in sorted(Path("trip").iterdir()):
+        photo.rename(
+            photo.with_stem(f"{photo.stem}_of_a_long_walk_along_the_river_to_the_old_town")
+        )
+    said = typed("locate run trip --min-precision 0.4")
+    table = said[said.index("give or take") - 100 : said.index("no answer where")].splitlines()
+    assert max(map(len, table)) <= 100
+    assert "no answer" in "".join(table)
+
+
 def test_patterns_lists_tables_and_names_mean_the_same_photos(here: Path) -> None:
     names = [f"trip/img_{at:02d}.jpg" for at in range(3)]
     Path("list.txt").write_text("# mine\n" + "\n".join(names))
-    Path("table.csv").write_text("file,whose\n" + "\n".join(f"{one},me" for one in names))
+    Path("table.csv").write_text("File Name,whose\n" + "\n".join(f"{one},me" for one in names))
     for number, asked in enumerate(
         ("trip/img_0[0-2].jpg", "list.txt", "table.csv", " ".join(names))
     ):

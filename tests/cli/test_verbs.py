@@ -84,6 +84,33 @@ def test_the_whole_path(evenplace: Command, town: Path, run: Path) -> None:
     assert (run / "report/index.html").exists()
 
 
+def test_photos_of_several_folders_are_one_map(
+    evenplace: Command, town: Path, tmp_path: Path
+) -> None:
+    parts = {which: sorted((town / which).iterdir()) for which in ("database", "queries")}
+    for which, paths in parts.items():
+        for number, path in enumerate(paths):
+            home = tmp_path / f"{which}-{number % 2}"
+            home.mkdir(exist_ok=True)
+            shutil.copy(path, home / path.name)
+    both = {which: [tmp_path / f"{which}-{part}" for part in (0, 1)] for which in parts}
+    run, half = tmp_path / "run", ("--database", both["database"][0])
+    twice = (*half, "--database", both["database"][1])
+    assert "places" in evenplace("train", *both["database"], "--run", run, *TRAIN).out
+    assert "40 photos in" in evenplace("index", run, *twice).out
+    asked = [word for folder in both["queries"] for word in ("--queries", folder)]
+    assert "12 queries" in evenplace("evaluate", run, *asked).out
+    assert "20 photos in" in evenplace("index", run, *half).out
+    assert "40 photos in" in evenplace("index", "add", run, *twice[2:]).out
+    refused = evenplace("index", run, *twice, "--protocol", "sfxl-v1")
+    assert refused.code == 2
+    assert "--protocol reads one data set, and 2 were given" in refused.err
+    for again, said in ((both["database"][0], "given twice;"), (tmp_path, "itself and within")):
+        refused = evenplace("train", both["database"][0], again, "--run", tmp_path / "other")
+        assert refused.code == 2
+        assert said in refused.err
+
+
 @pytest.mark.long
 def test_index_leaves_the_network_exported_where_photos_pay_for_it(
     evenplace: Command, town: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

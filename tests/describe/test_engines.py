@@ -18,8 +18,8 @@ from evenplace.describe.onnx_engine import own_cores
 from evenplace.errors import SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.fingerprint import fingerprint_of
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import build_network
-from evenplace.networks.spec import NetworkSpec
 from evenplace.training.recipe import read_recipe
 from tests.networks.known_weights import known_photos
 

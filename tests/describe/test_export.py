@@ -11,8 +11,8 @@ from evenplace.describe.export import TOLERANCE, export_onnx
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
 from evenplace.networks.dinov2 import Transformer
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork
-from evenplace.networks.spec import NetworkSpec
 from tests.networks.known_weights import known_photos
 from tests.networks.small import small_spec
 

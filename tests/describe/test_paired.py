@@ -14,9 +14,8 @@ from evenplace.describe.describer import Describer
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.build import build_describer, build_model
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
-from evenplace.networks.methods import METHODS
+from evenplace.networks.methods import METHODS, NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 from evenplace.training.recipe import read_recipe
 
 SMALL = NetworkSpec(image_size=64, dim=8)

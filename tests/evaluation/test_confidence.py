@@ -72,8 +72,9 @@ def test_the_calibration_error_is_counted_by_hand() -> None:
     found = reliability(right, np.array([0.95, 0.95, 0.15, 1.0]))
     assert found.queries.tolist() == [0, 1, 0, 0, 0, 0, 0, 0, 0, 3]
     assert found.ece == pytest.approx((0.15 + 3 * (1 - 2.9 / 3)) / 4)
-    with pytest.raises(SettingError, match="calibrate"):
-        reliability(right, np.array([-1.0, 0, 0, 0]))
+    for sure, said in (([-1.0, 0, 0, 0], "from -1 to 0"), ([0, 0, 0.5, 1.5], "from 0 to 1.5")):
+        with pytest.raises(SettingError, match=f"{said} are no probabilities; calibrate"):
+            reliability(right, np.array(sure))
 
 
 def test_a_perfect_source_is_perfect() -> None:
@@ -100,6 +101,13 @@ def test_a_source_is_not_better_than_itself_and_beats_noise() -> None:
     assert better.low > 0
     expected = trace(right, sure).average_precision - trace(right, noise).average_precision
     assert better.mean == pytest.approx(100 * expected)
+
+
+def test_answers_of_one_spot_leave_nothing_to_resample() -> None:
+    right, sure = drawn(2, 80)
+    found = compare_sources(right, sure, -sure, np.full(80, 7))
+    expected = trace(right, sure).average_precision - trace(right, -sure).average_precision
+    assert [found.mean, found.low, found.high] == pytest.approx([100 * expected] * 3)
 
 
 def test_sources_of_several_runs_are_compared_within_each() -> None:

@@ -1,5 +1,6 @@
 """Named tests, frames, conditions, text files, mAP and pairs: each against counting."""
 
+import math
 from dataclasses import replace
 from math import comb
 from pathlib import Path
@@ -12,12 +13,17 @@ from hypothesis import strategies as st
 
 from evenplace.errors import RunError, SettingError
 from evenplace.evaluation.conditions import find_conditions
+from evenplace.evaluation.confidence import SOURCES, find_sources, refuse
 from evenplace.evaluation.evaluate import compare_pairs, score
-from evenplace.evaluation.predictions import Predictions, find_spots, join_predictions
-from evenplace.evaluation.sources import SOURCES, find_sources
-from evenplace.evaluation.textfiles import read_texts, write_texts
+from evenplace.evaluation.predictions import (
+    Predictions,
+    find_spots,
+    join_predictions,
+    read_texts,
+    write_texts,
+)
 from evenplace.evaluation.truth import Truth, average_precisions, first_right, read_test
-from evenplace.evaluation.uncertainty import interval, mcnemar
+from evenplace.evaluation.uncertainty import Interval, Paired, interval, mcnemar
 from evenplace.photos import Photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.protocols import PROTOCOLS, Protocol
@@ -79,6 +85,69 @@ def test_many_different_values_take_the_normal_limit_of_the_same_interval() -> N
     assert limit == interval(values, spots * 10_000_000)
 
 
+def test_the_ends_of_an_interval_leave_a_fortieth_on_either_side() -> None:
+    tossed = (np.arange(100) % 2).astype(float)
+    found = interval(tossed, np.arange(100))
+    assert (found.mean, found.low, found.high) == pytest.approx((50, 40, 60))  # Binomial(100, ½)
+
+
+def test_beyond_two_thousand_spots_the_interval_is_the_normal_one() -> None:
+    def normal(values: list[float], spots: list[int]) -> tuple[float, float]:
+        mean, total = sum(values) / len(values), 0.0
+        for spot in set(spots):
+            mine = [value for value, of in zip(values, spots, strict=True) if of == spot]
+            total += (sum(mine) - mean * len(mine)) ** 2
+        count = len(set(spots))
+        error = (total * count / (count - 1)) ** 0.5 / len(values)
+        return 100 * (mean - 1.959964 * error), 100 * (mean + 1.959964 * error)
+
+    rng = np.random.default_rng(0)
+    spots = np.append(np.arange(2001), rng.integers(0, 2001, 300))
+    values = (rng.random(2301) < 0.7).astype(float)
+    found = interval(values, spots)
+    assert found.mean == pytest.approx(100 * values.mean())
+    assert (found.low, found.high) == pytest.approx(normal(values.tolist(), spots.tolist()))
+    few = interval(values[:2000], np.arange(2000))
+    assert few.low != pytest.approx(normal(values[:2000].tolist(), list(range(2000)))[0], rel=1e-9)
+
+
+def test_no_share_is_said_to_be_beyond_those_there_are() -> None:
+    almost = np.ones(2500)
+    almost[7] = 0.0
+    assert interval(almost, np.arange(2500)).high == 100
+    assert interval(1 - almost, np.arange(2500)).low == 0
+
+
+def test_what_is_won_is_said_with_a_star_where_it_is_no_chance() -> None:
+    sure = Paired(Interval(2.0, 0.5, 3.5), 12, 3, 0.0352)
+    assert str(sure) == "+2.0 [+0.5, +3.5] * (12 won, 3 lost, p .035)"
+    unsure = Paired(Interval(-1.0, -2.0, 0.0), 1, 9, 0.0009)
+    assert str(unsure) == "-1.0 [-2.0, +0.0] (1 won, 9 lost, p < .001)"
+    assert str(replace(sure, p=0.001)).endswith("p .001)")
+    assert str(replace(sure, p=1.0)).endswith("p 1.000)")
+    assert str(sure.gain) == "2.0 [0.5, 3.5]"
+    assert not Interval(1.0, 0.0, 2.0).excludes_zero
+    assert Interval(-1.0, -2.0, -0.1).excludes_zero
+
+
+def test_runs_are_compared_in_a_tier_and_at_a_rank(tmp_path: Path) -> None:
+    base = scored(tmp_path).predictions
+    ours = replace(
+        base, first_right=np.arange(30) % 7 - 1, tiers=(np.arange(30) % 3).astype(np.int8)
+    )
+    theirs = replace(ours, first_right=np.arange(30) % 5 - 1)
+    for tier, rank in ((None, 1), (2, 1), (None, 3), (1, 3)):
+        won = lost = 0
+        for query in range(30):
+            if tier in (None, query % 3):
+                mine, other = (0 <= query % many - 1 < rank for many in (7, 5))
+                won, lost = won + (mine and not other), lost + (other and not mine)
+        found = compare_pairs(ours, theirs, tier, rank=rank)
+        assert (found.won, found.lost) == (won, lost)
+        assert found.gain.mean == pytest.approx(100 * (won - lost) / (30 if tier is None else 10))
+    assert compare_pairs(ours, theirs) == compare_pairs(ours, theirs, rank=1)
+
+
 def with_frames(frames: list[int]) -> Photos:
     nowhere = np.zeros(len(frames))
     return Photos.from_arrays(
@@ -96,8 +165,19 @@ def test_frames_count_as_near_within_the_tolerance() -> None:
     assert str(truth) == "±2 frames"
     with pytest.raises(SettingError, match="frames=-1"):
         Truth(frames=-1)
-    with pytest.raises(SettingError, match="heading=200"):
-        Truth(heading=200)
+    for wrong in (180.5, -0.5):
+        with pytest.raises(SettingError, match=f"heading={wrong} must be 0 to 180"):
+            Truth(heading=wrong)
+    assert str(Truth(0.5, 0)) == "0.5 m and 0°"
+    assert str(Truth(heading=180, frames=0)) == "±0 frames"
+    assert str(Truth()) == "25 m"
+
+
+def test_a_match_turned_as_far_as_allowed_is_one() -> None:
+    queries, one = photos_at(np.zeros((1, 2)), heading=10), np.array([0])
+    turned = photos_at(np.zeros((1, 2)), heading=55)
+    assert Truth(25, 45).right(queries, turned, one, one).all()
+    assert not Truth(25, 44.9).right(queries, turned, one, one).any()
 
 
 def test_positives_look_the_same_way_when_asked_to() -> None:
@@ -122,6 +202,7 @@ def test_queries_without_a_match_are_counted_both_ways(tmp_path: Path) -> None:
     order = [index.photos.paths.index(path) for path in ("photo-0000.jpg", "photo-0001.jpg")]
     assert order == [0, 1]
     assert (found.overall.queries, found.answerable.queries) == (2, 1)
+    assert found.cost.answerable == 1
     assert (found.recall[1], found.answerable.recall[1]) == (50, 100)
     assert found.mean_precision[1].mean == 100
 
@@ -141,6 +222,29 @@ def test_conditions_part_the_queries() -> None:
     assert found["looking"].tolist() == ["north", "east", "", "north"]
     assert found["turned"].tolist() == ["0-30°", "over 90°", "", ""]
     assert found["away"].tolist() == ["0-5 m", "0-5 m", "5-10 m", ""]
+
+
+def test_every_month_has_its_season_and_the_south_the_other_one() -> None:
+    time = pa.array([f"2020-{month:02d}-15" for month in range(1, 13)]).cast(pa.timestamp("s"))
+    names = ["winter"] * 2 + ["spring"] * 3 + ["summer"] * 3 + ["autumn"] * 3 + ["winter"]
+    south = dict(zip(["winter", "spring", "summer", "autumn"],
+                     ["summer", "autumn", "winter", "spring"], strict=True))  # fmt: skip
+    for zone, wanted in ((34, names), (-34, [south[name] for name in names])):
+        queries = Photos.from_arrays(
+            east=[5e5] * 12, north=[6e6] * 12, zone=zone, time=time, path=list("abcdefghijkl")
+        )
+        found = find_conditions(queries, queries, Truth(25).positives(queries, queries))
+        assert found["season"].tolist() == wanted
+
+
+def test_a_column_says_which_queries_are_of_the_night() -> None:
+    queries = Photos.from_arrays(
+        east=[5e5] * 3, north=[6e6] * 3, zone=34, night=pa.array([True, None, False]),
+        note=["day", "day", "night"], path=list("abc"),
+    )  # fmt: skip
+    found = find_conditions(queries, queries, Truth(25).positives(queries, queries))
+    assert found["light"].tolist() == ["night", "", "day"]
+    assert set(found) == {"light", "away"}, "nothing is known of the others"
 
 
 def test_a_quarter_of_the_compass_begins_half_way_between_two() -> None:
@@ -177,6 +281,18 @@ def test_reliability_is_how_scattered_the_answers_place_is(tmp_path: Path) -> No
     points = draw_frequencies("paper", 8).astype(np.float64)  # (F, 8)
     spread = np.abs(np.exp(1j * rows[3:].astype(np.float64) @ points.T).mean(axis=0)).mean()
     np.testing.assert_allclose(judged, [1, 1 / spread], rtol=1e-3)  # rows are kept as float16
+
+
+def test_an_answer_in_no_place_is_judged_as_a_place_of_its_own(tmp_path: Path) -> None:
+    photos = photos_at(np.array([(2.0, 2.0), (3.0, 2.0), (502.0, 2.0), (902.0, 2.0)]))
+    places = Grid(20, min_photos=2).partition(photos)
+    index = index_descriptors(unit(4, 8, 0), photos, places, tmp_path / "index")
+    lonely = np.flatnonzero(index.labels < 0)
+    asked = index.vectors(lonely) / np.linalg.norm(index.vectors(lonely), axis=1, keepdims=True)
+    engine = Search(index, exact=True)
+    found = find_sources(engine, next(iter(engine.batches(asked, 1))))
+    np.testing.assert_allclose(found["cfd"], [0, 0], atol=1e-4)
+    np.testing.assert_allclose(found["r"], [1, 1], rtol=1e-3)
 
 
 def test_without_a_hit_none_is_right() -> None:
@@ -216,6 +332,12 @@ def test_text_files_hold_what_was_predicted(tmp_path: Path) -> None:
         assert list(one.hits) == [path for path in run.hit_paths[number] if path]
         first = [path in one.positives for path in one.hits].index(True) if one.positives else -1
         assert first == run.first_right[number]
+    assert read_texts(tmp_path / "txt" / "000.txt") == again[:1]
+    text = (tmp_path / "txt" / "029.txt").read_text()
+    assert text.startswith(f"Query path:\n{run.paths[29]}\n\nPredictions paths:\n")
+    assert text.endswith("\n")
+    write_texts(run[np.arange(2)], tmp_path / "given", [["a.jpg"], []])
+    assert [one.positives for one in read_texts(tmp_path / "given")] == [("a.jpg",), ()]
     with pytest.raises(RunError, match=r"no \.txt"):
         read_texts(tmp_path / "empty")
     (tmp_path / "bad.txt").write_text("hello\n")
@@ -228,9 +350,51 @@ def test_spots_of_one_map_are_shared_between_seeds(tmp_path: Path) -> None:
     apart, together = (join_predictions([run, run], one_map=one) for one in (False, True))
     assert len(np.unique(together.clusters)) == len(np.unique(find_spots(run.positions)))
     assert len(np.unique(apart.clusters)) == 2 * len(np.unique(together.clusters))
+    early, late = run[np.arange(9)], run[np.arange(9, 30)]
+    halves = join_predictions([replace(early, sources={"l2": early.sources["l2"]}), late])
+    assert list(halves.sources) == ["l2"]
+    np.testing.assert_array_equal(halves.sources["l2"], run.sources["l2"])
+    assert halves.paths == run.paths
+    assert join_predictions([run]).sources.keys() == run.sources.keys()
+    bare = join_predictions([early, replace(late, descriptors=None)])
+    assert bare.descriptors is None
     some = together[np.array([1, 3])]
     assert some.paths == [run.paths[1], run.paths[3]]
     assert some.sources["l2"].shape == (2,)
+
+
+def test_a_spot_is_a_square_of_ten_metres_in_one_zone() -> None:
+    dice = np.random.default_rng(0)
+    positions, zones = dice.uniform(-40, 40, (200, 2)), dice.integers(30, 33, 200)
+    found = find_spots(positions, zones)
+    squares = [
+        (zone, int(east // 10), int(north // 10))
+        for zone, (east, north) in zip(zones.tolist(), positions.tolist(), strict=True)
+    ]
+    for one in range(200):
+        for other in range(one):
+            assert (found[one] == found[other]) == (squares[one] == squares[other])
+    assert sorted(set(found.tolist())) == list(range(len(set(squares))))
+    assert find_spots(np.empty((0, 2))).tolist() == []
+
+
+def test_an_answer_in_another_zone_is_half_around_the_earth_off(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions[np.arange(2)]
+    away = run.hit_positions[0, 0] - run.positions[0]
+    assert run.hit_metres[0, 0] == pytest.approx(math.hypot(*away))
+    assert run.errors[0] == pytest.approx(math.dist(run.estimates[0], run.positions[0]))
+    moved = replace(run, zones=run.zones + 1)
+    assert moved.errors.tolist() == [2e7, 2e7]
+    assert moved.hit_metres[0, 0] == 2e7
+    gone = replace(moved, estimates=np.full((2, 2), np.nan))
+    assert np.isnan(gone.errors).all()
+
+
+def test_a_query_without_an_answer_is_less_sure_than_all_others() -> None:
+    found = refuse(np.array([3.0, np.nan, -2.0], np.float32))
+    assert found.tolist() == pytest.approx([3.0, -2.002001, -2.0], abs=1e-7)
+    assert refuse(np.array([0.0, np.nan], np.float32))[1] == pytest.approx(-1e-6)
+    assert refuse(np.array([np.nan], np.float32)).tolist() == pytest.approx([-1e-6])
 
 
 def test_predictions_of_another_version_say_so(tmp_path: Path) -> None:
@@ -255,6 +419,10 @@ def test_a_named_test_wants_its_own_database(
     with pytest.raises(RunError, match="2 photos and large has 3"):
         read_test(tmp_path / "index", "large", tmp_path)
     assert len(read_test(tmp_path / "index", "large", tmp_path, True).database) == 3
+    small = Protocol(lambda path: (photos[:1], photos[:1]), 1, (1,))
+    monkeypatch.setitem(PROTOCOLS, "small", small)
+    with pytest.raises(RunError, match="2 photos and small has 1; index that database first"):
+        read_test(tmp_path / "index", "small", tmp_path, True)
 
 
 def test_recall_is_that_of_vpr_methods_evaluation(tmp_path: Path) -> None:

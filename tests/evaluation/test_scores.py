@@ -1,23 +1,40 @@
 """Recall and its company, against brute force and against numbers one can count."""
 
 import json
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from evenplace.errors import PhotoError, RunError, SettingError
+from evenplace.evaluation import timing
 from evenplace.evaluation.evaluate import compare, query_places, score
 from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.scores import Scores, join_scores, recalls
+from evenplace.evaluation.scores import Scores, join_scores, recalls, summarise
+from evenplace.evaluation.timing import (
+    Cost,
+    Latency,
+    latencies,
+    mean_cost,
+    measure_cost,
+    time_stages,
+)
 from evenplace.evaluation.truth import Truth, first_right
 from evenplace.evaluation.uncertainty import interval
 from evenplace.photos import Photos
+from evenplace.photos.table import Skipped
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.study.cost_tables import read_bytes
+from evenplace.study.tables import read_bytes
 from tests.drawn import photos_at, unit
+
+evaluate_module = import_module("evenplace.evaluation.evaluate")  # the name is a function's too
 
 
 def scored(tmp_path: Path, seed: int = 0, rerank: str = "l2") -> Scores:
@@ -102,9 +119,10 @@ def test_no_ranking_beats_the_pool(tmp_path: Path) -> None:
 
 
 def test_scores_survive_the_disk(tmp_path: Path) -> None:
-    scores = scored(tmp_path)
+    scores = replace(scored(tmp_path), skipped=(Skipped("a.jpg", "it is no picture"),))
     scores.write(tmp_path)
     again = Scores.read(tmp_path)
+    assert again.skipped == scores.skipped
     assert again.as_dict() == scores.as_dict()
     np.testing.assert_array_equal(again.places.counts, scores.places.counts)
     assert json.loads(json.dumps(scores.as_dict(), allow_nan=False))
@@ -116,20 +134,167 @@ def test_scores_survive_the_disk(tmp_path: Path) -> None:
     assert again.predictions.hit_paths.tolist() == scores.predictions.hit_paths.tolist()
 
 
+def test_the_file_of_scores_can_be_read_by_a_person(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    scores.write(tmp_path)
+    text = (tmp_path / "scores.json").read_text()
+    assert text.startswith('{\n "version": 3,\n "name": "test",\n "truth": {\n  "radius": 25,')
+
+
+def test_position_errors_are_of_the_answers_that_came(tmp_path: Path) -> None:
+    run = scored(tmp_path).predictions
+    estimates = run.positions + np.arange(30)[:, None] * [[3.0, 4.0]]  # 0, 5, 10 … 145 m
+    estimates[0] = np.nan
+    known = replace(run, estimates=estimates)
+    scores = scored(tmp_path)
+    found = summarise("test", known, scores.places, scores.cost, scores.truth).position
+    assert (found.median, found.p90) == pytest.approx((75.0, 131.0))
+    none = replace(run, estimates=np.full((30, 2), np.nan))
+    nothing = summarise("test", none, scores.places, scores.cost, scores.truth).position
+    assert np.isnan([nothing.median, nothing.p90]).all()
+
+
+def test_scores_say_what_finds_the_places(tmp_path: Path) -> None:
+    scores = scored(tmp_path)
+    means = np.zeros(len(scores.places), np.int64)
+    plain = replace(scores, places=replace(scores.places, extra={}))
+    assert plain.reached_by() == "the classifier"
+    for all_of_them, said in ((means, "the classifier"),
+                              (means + 1, "means of the database's own places")):  # fmt: skip
+        places = replace(scores.places, extra={"means": all_of_them})
+        assert replace(scores, places=places).reached_by() == said
+    means[0] = 1
+    run = replace(
+        scores.predictions,
+        places=np.array([0, 0, 1, 1, *[-1] * 26]),
+        in_pool=np.array([True, False, True, True, *[False] * 26]),
+    )
+    mixed = replace(scores, predictions=run, places=replace(scores.places, extra={"means": means}))
+    assert mixed.reached_by() == (
+        "the classifier (2 queries, pool 100.0 %) and "
+        "means of the database's own places (2 queries, pool 50.0 %)"
+    )
+    nobody = replace(mixed, predictions=replace(run, places=np.full(30, 1)))
+    assert nobody.reached_by().endswith("(0 queries, pool none)")
+
+
+def test_descriptors_are_kept_where_they_are_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate_module, "KEPT", 30 * 8)
+    assert scored(tmp_path).predictions.descriptors is not None
+    monkeypatch.setattr(evaluate_module, "KEPT", 30 * 8 - 1)
+    assert scored(tmp_path).predictions.descriptors is None
+
+
+def test_a_place_whose_centre_is_a_radius_away_is_found(tmp_path: Path) -> None:
+    photos = photos_at(np.array([[10.0, 10.0], [110.0, 10.0]]))
+    index = index_descriptors(unit(2, 4, 0), photos, Grid(20).partition(photos), tmp_path / "i")
+    queries = photos_at(np.array([[35.0, 10.0], [35.01, 10.0]]))
+    run = score(Search(index), queries, unit(2, 4, 0)[[0, 0]], Truth(25)).predictions
+    assert run.first_centre.tolist() == [0, -1]
+    assert run.estimates.shape == (2, 2)
+
+
+def test_an_engine_without_a_network_is_asked_by_descriptors(tmp_path: Path) -> None:
+    photos = photos_at(np.zeros((1, 2)))
+    index = index_descriptors(unit(1, 4, 0), photos, Grid(20).partition(photos), tmp_path / "i")
+    with pytest.raises(SettingError, match="no describer; score descriptors with `score`"):
+        evaluate_module.evaluate(Search(index), photos)
+
+
+class Timed:
+    """An engine that takes as many milliseconds as it was asked times, and cannot read one."""
+
+    describer: object = object()
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def answer(self, path: str, k: int) -> SimpleNamespace:
+        self.asked.append((path, k))
+        if path == "bad":
+            raise PhotoError("it cannot be read")
+        return SimpleNamespace(elapsed_ms={"rank": float(len(self.asked))})
+
+
+def test_stages_are_timed_on_photos_spread_over_all_of_them() -> None:
+    paths = [str(number) for number in range(105)]
+    engine: Any = Timed()
+    found = time_stages(engine, paths, 10)
+    assert engine.asked == [(str(number), 5) for number in range(0, 105, 10)]
+    assert found == {"rank": Latency(6.5, pytest.approx(10.55))}  # type: ignore[arg-type]
+    engine = Timed()
+    assert time_stages(engine, ["bad", "a", "b"], 10) == {"rank": Latency(3.0, 3.0)}
+    assert time_stages(Timed(), ["a"], 1) == {"rank": Latency(1.0, 1.0)}  # type: ignore[arg-type]
+    assert time_stages(Timed(), ["bad"]) == {}  # type: ignore[arg-type]
+    assert time_stages(engine, [], 10) == time_stages(engine, paths, 0) == {}
+    engine.describer = None
+    assert time_stages(engine, paths, 10) == {}
+
+
+def test_the_first_time_is_left_out_where_there_are_others() -> None:
+    found = latencies({"a": np.array([9.0, 1, 2, 3]), "b": np.array([7.0]), "c": np.empty(0)})
+    assert found["a"] == Latency(2.0, pytest.approx(2.9))  # type: ignore[arg-type]
+    assert found["b"] == Latency(7.0, 7.0)
+    assert set(found) == {"a", "b"}
+
+
+def test_without_a_network_times_are_those_of_the_batch(tmp_path: Path) -> None:
+    cost = scored(tmp_path).cost
+    assert cost.latency
+    assert cost.median_ms == sum(stage.median_ms for stage in cost.latency.values()) > 0
+    assert (cost.parameters, cost.dim, cost.unreachable) == (0, 8, 0)
+
+
+def test_memory_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = SimpleNamespace(labels=np.array([0, -1, 3, -1]))
+    engine: Any = SimpleNamespace(
+        index=index, index_bytes=7, describer=SimpleNamespace(parameters=5),
+        ranking=SimpleNamespace(dim=8),
+    )  # fmt: skip
+    how: dict[str, Any] = {"answerable": 1, "skipped": 2, "pool_size": 3.0, "latency": {}}
+    cost = measure_cost(engine, **how)
+    assert (cost.unreachable, cost.parameters, cost.index_bytes) == (2, 5, 7)
+    assert cost.resident_bytes == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
+    monkeypatch.setattr(timing, "Path", lambda path: Path("/nowhere/at/all"))
+    assert measure_cost(engine, **how).resident_bytes == 0
+
+
+def test_costs_of_several_runs_are_added_averaged_or_the_largest() -> None:
+    one = Cost(
+        answerable=3, skipped=1, unreachable=2, pool_size=10.0, index_bytes=70, parameters=5, dim=8,
+        resident_bytes=900, latency={"a": Latency(1.0, 2.0), "b": Latency(1.0, 1.0)},
+    )  # fmt: skip
+    other = Cost(
+        answerable=4, skipped=0, unreachable=5, pool_size=20.0, index_bytes=60, parameters=9, dim=8,
+        resident_bytes=800, latency={"a": Latency(3.0, 6.0)},
+    )  # fmt: skip
+    assert mean_cost([one, other]) == Cost(
+        answerable=7, skipped=1, unreachable=7, pool_size=15.0, index_bytes=70, parameters=9, dim=8,
+        resident_bytes=900, latency={"a": Latency(2.0, 4.0)},
+    )  # fmt: skip
+    assert mean_cost([one]) == one
+    assert one.median_ms == 2.0
+
+
 def test_scores_of_another_version_and_none_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"does not exist; evaluate first: evenplace evaluate"):
         Scores.read(tmp_path)
     scored(tmp_path).write(tmp_path)
     kept = json.loads((tmp_path / "scores.json").read_text())
-    (tmp_path / "scores.json").write_text(json.dumps(kept | {"version": 2}))
-    with pytest.raises(RunError, match="another version of EvenPlace; evaluate again"):
-        Scores.read(tmp_path)
+    for old in (kept | {"version": 2}, {name: kept[name] for name in kept if name != "version"}):
+        (tmp_path / "scores.json").write_text(json.dumps(old))
+        with pytest.raises(RunError, match="another version of EvenPlace; evaluate again"):
+            Scores.read(tmp_path)
 
 
 def test_joined_scores_count_all_queries(tmp_path: Path) -> None:
     parts = [scored(tmp_path, seed) for seed in (0, 1)]
     joined = join_scores(parts)
     assert joined.overall.queries == 60
+    assert joined.places is parts[0].places
+    assert join_scores(parts[:1]).overall == parts[0].overall
     mean = (parts[0].recall[1] + parts[1].recall[1]) / 2
     assert joined.recall[1] == pytest.approx(mean)
     spots = [len(np.unique(part.predictions.clusters)) for part in parts]
@@ -157,7 +322,7 @@ def test_a_query_over_the_line_belongs_to_the_nearest_place(tmp_path: Path) -> N
     places, tiers = query_places(Search(index), queries, 25)
     own = index.places.locate(photos)
     assert places.tolist() == [own[0], own[0], -1]
-    assert tiers[2] == -1
+    assert tiers.tolist() == [1, 1, -1]
 
 
 @pytest.mark.parametrize("gap", [24.999, 25.0])

@@ -71,6 +71,21 @@ def test_equal_photos_are_wholly_coherent_and_a_lone_photo_is_average() -> None:
     assert found.tolist() == pytest.approx([1.0, 0.0, 0.5, 0.5, 0.5])
 
 
+def test_photos_that_disagree_entirely_weigh_twenty_times_at_most() -> None:
+    z = torch.tensor([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    y = torch.tensor([0, 0, 1, 1, 2])
+    weights = coherence_weights(z, y)  # of coherences 1, 0 and their mean
+    assert weights.tolist() == pytest.approx([3 / 23, 60 / 23, 6 / 23])
+    assert coherence_weights(z, y, strength=2.0)[0].item() == pytest.approx(3 / 405)
+
+
+def test_frequencies_are_drawn_as_wide_as_said() -> None:
+    draws = [torch.Generator().manual_seed(3) for _ in range(3)]
+    plain = torch.randn(5, 2, generator=draws[0])
+    assert torch.equal(draw_frequencies(5, 2, draws[1]), plain)
+    assert torch.equal(draw_frequencies(5, 2, draws[2], bandwidth=2.5), 2.5 * plain)
+
+
 def test_lone_photos_everywhere_weigh_alike() -> None:
     assert coherence_weights(torch.eye(3), torch.tensor([0, 1, 2])).tolist() == [1.0, 1.0, 1.0]
 
@@ -101,8 +116,8 @@ def test_half_precision_descriptors_are_widened() -> None:
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
-    with pytest.raises(SettingError, match="pass places= above every label"):
-        place_coherence(descriptors(), labels, places=2)
+    with pytest.raises(SettingError, match="labels reach 3 for 3 places; pass places= above"):
+        place_coherence(descriptors(), labels, places=3)
     with pytest.raises(SettingError, match="labels reach nothing"):
         place_coherence(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64))
     with pytest.raises(SettingError, match="needs frequencies"):

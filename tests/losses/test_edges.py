@@ -25,6 +25,11 @@ def test_the_truth_may_be_as_unlikely_as_it_likes() -> None:
     assert logits.grad[0].tolist() == pytest.approx([-0.5, 0.5])
 
 
+def test_the_small_loss_of_a_truth_that_is_almost_certain_keeps_its_digits() -> None:
+    loss = ev.CrossEntropy(scale=1.0)(torch.tensor([[57.6, 45.0]]), torch.tensor([0]))
+    assert loss.item() == pytest.approx(math.log1p(math.exp(45.0 - 57.6)), rel=0.02)
+
+
 def test_angular_margin_is_finite_at_the_poles() -> None:
     poles = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], requires_grad=True)
     loss = ev.AngularMargin()(poles, torch.tensor([0, 0]))
@@ -82,6 +87,16 @@ def test_hard_places_gain_weight_as_they_are_missed() -> None:
     assert "difficulty" in loss.state_dict()
 
 
+def test_a_place_without_memory_is_as_hard_as_it_was_last() -> None:
+    loss = ev.HardClass([5, 5], memory=0.0, scale=1.0)
+    loss(torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    assert loss.difficulty.tolist() == pytest.approx([1 - 1 / (1 + math.exp(-1)), 1.0])
+
+
+def test_a_place_never_missed_keeps_a_little_weight() -> None:
+    assert ev.hard_weights(torch.tensor([0.0, 1.0])).tolist() == pytest.approx([2e-6, 2.0])
+
+
 def test_hard_places_are_remembered_by_the_mean_of_their_photos() -> None:
     loss = ev.HardClass([5, 5], memory=0.75, scale=1.0)
     rows = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
@@ -137,8 +152,13 @@ def test_offsets_of_other_places_are_refused(cosines: Tensor) -> None:
     ("build", "said"),
     [
         (lambda: ev.AngularMargin(margin=4.0), "angular margin of 4.0"),
+        (lambda: ev.AngularMargin(margin=-0.1), "angular margin of -0.1"),
         (lambda: ev.ClassBalanced(COUNTS, base=1.0), "base is 1.0"),
+        (lambda: ev.ClassBalanced(COUNTS, base=-0.1), "base is -0.1"),
         (lambda: ev.HardClass(COUNTS, memory=1.0), "memory is 1.0"),
+        (lambda: ev.HardClass(COUNTS, memory=-0.1), "memory is -0.1"),
+        (lambda: ev.HardClass(COUNTS, tau=-1.0)(torch.eye(6), torch.arange(6)), "tau is -1.0"),
+        (lambda: ev.Focal(gamma=-1.0)(torch.eye(6), torch.arange(6)), "gamma is -1.0"),
         (lambda: ev.LogitAdjustment(COUNTS, tau=-1.0), "tau is -1.0"),
     ],
 )

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from evenplace import losses as ev
 from evenplace.errors import SettingError
+from evenplace.losses.similarity import of_places
 from tests import oracle_losses as oracle
 
 COUNTS = [4, 20, 0, 7]
@@ -150,6 +151,17 @@ def test_autocast_changes_nothing(case: Case, descriptors: Tensor) -> None:
     assert inside.dtype == torch.float32
     assert torch.equal(inside, outside)
     assert torch.equal(gradient, torch.autograd.grad(outside, single)[0])
+
+
+@every_loss
+def test_the_gradient_is_as_exact_as_its_numbers(case: Case, descriptors: Tensor) -> None:
+    """bfloat16 anywhere on the way would be off by a hundredth."""
+    gradients = []
+    for numbers in (descriptors, descriptors.float()):
+        z = numbers.clone().requires_grad_()
+        gradients.append(torch.autograd.grad(case.module()(z, labels), z)[0].double())
+    exact, single = gradients
+    assert torch.allclose(single, exact, rtol=1e-3, atol=1e-5)
 
 
 @every_loss
@@ -296,6 +308,22 @@ def test_our_mining_equals_their_miner(descriptors: Tensor) -> None:
         assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
 
 
+def test_a_pair_exactly_epsilon_from_confusion_is_not_mined() -> None:
+    z, y = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0, 1])
+    assert ev.MultiSimilarity(mining=1.0)(z, y).item() == 0.0
+    assert ev.MultiSimilarity(mining=1.01)(z, y).item() > 0.0
+
+
+def test_a_steep_pull_and_push_do_not_overflow() -> None:
+    apart = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], requires_grad=True)
+    same = torch.tensor([[1.0, 0.0], [1.0, 0.0]], requires_grad=True)
+    pull = ev.MultiSimilarity(gamma_p=2000.0)(apart, torch.tensor([0, 0]))
+    push = ev.MultiSimilarity(gamma_n=2000.0)(same, torch.tensor([0, 1]))
+    assert (pull.item(), push.item()) == pytest.approx((1.0, 1.0))
+    for loss, z in ((pull, apart), (push, same)):
+        assert bool(torch.isfinite(torch.autograd.grad(loss, z)[0]).all())
+
+
 def test_hard_triplets_equal_the_batch_hard_miner(descriptors: Tensor) -> None:
     chosen = BatchHardMiner()(descriptors, labels)
     theirs = TripletMarginLoss(margin=0.2)(descriptors, labels, chosen)
@@ -314,6 +342,11 @@ def test_sare_alone_and_joint_agree_on_one_negative() -> None:
     z, y = torch.eye(3) + 0.3, torch.tensor([0, 0, 1])
     alone, joint = ev.Sare(), ev.Sare(joint=True)
     assert alone(z, y).item() == pytest.approx(joint(z, y).item())
+
+
+def test_the_first_place_is_as_well_known_as_the_last() -> None:
+    found = of_places(torch.tensor([1.0, 5.0, 2.0]), torch.tensor([0, 1, 2, 3, -1]))
+    assert found.tolist() == [1, 5, 2, 5, 5]
 
 
 @pytest.mark.parametrize("stranger", [4, 9, 10**9, -1])

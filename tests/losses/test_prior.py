@@ -1,6 +1,7 @@
 """Weights and offsets from photos per place (Eq. 2-3)."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from evenplace.losses import (
     LargeMarginCosine,
     LowVisitBias,
     LowVisitBiasPairs,
+    PriorEffect,
     class_weights,
     logit_offsets,
 )
@@ -172,6 +174,28 @@ def test_description_gives_ratio_spread_and_margin() -> None:
     assert effect.margin == pytest.approx(12.0)
     assert "a ratio of 1.06" in str(effect)
     assert "which cancels" in str(effect)
+
+
+def test_a_description_reads_as_four_lines() -> None:
+    effect = PriorEffect(
+        places=3, rarest=2.0, commonest=50.0, weights=(0.5, 1.5), offsets=(-1.0, 3.0),
+        mean_offset=0.25, gain=2.0, cancels=False, margin=12.0,
+    )  # fmt: skip
+    assert str(effect).splitlines() == [
+        "3 places, 2 to 50 photos (25:1)",
+        "weights 0.5 to 1.5: a ratio of 3",
+        "offsets -1 to 3: between two places at most 8 in logits, a factor of 2.98e+03, "
+        "beside a margin of 12",
+        "their mean moves every logit by -0.5, which does not cancel: it is a threshold",
+    ]
+    extreme = replace(effect, weights=(0.0, 1.5), gain=12.5, margin=0.0)
+    assert extreme.weight_ratio == math.inf
+    assert str(extreme).splitlines()[2].endswith("at most 50 in logits, a factor of e^50")
+
+
+def test_a_description_leaves_places_without_photos_out() -> None:
+    effect = LowVisitBias([0, 2, 9]).describe()
+    assert (effect.places, effect.rarest, effect.commonest) == (3, 2.0, 9.0)
 
 
 def test_description_of_pairs_counts_gamma_n_and_the_threshold() -> None:

@@ -1,17 +1,58 @@
 """Losses by name, and the public surface."""
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
 from evenplace import losses as ev
 from evenplace.errors import SettingError
 
-NAMES = {
-    "cross-entropy", "cosface", "arcface", "aamc", "low-visit-bias", "logit-adjustment",
-    "balanced-softmax", "focal", "class-balanced", "hard-class", "ldam",
-    "adaptive-logit-adjustment", "distribution-balanced", "multi-similarity",
-    "low-visit-bias-pairs", "contrastive", "triplet", "sare",
+PUBLISHED: dict[str, dict[str, Any]] = {  # what a loss does unless told otherwise
+    "cross-entropy": {"scale": 30.0},
+    "cosface": {"scale": 30.0, "margin": 0.4},
+    "arcface": {"scale": 64.0, "margin": 0.5, "easy": False},
+    "aamc": {"scale": 100.0, "margin": 0.2, "easy": True},
+    "low-visit-bias": {"scale": 30.0, "margin": 0.4, "beta": 0.01, "kappa": 0.05},
+    "logit-adjustment": {"scale": 30.0, "tau": 1.0},
+    "balanced-softmax": {"scale": 30.0},
+    "focal": {"scale": 30.0, "gamma": 2.0},
+    "class-balanced": {"scale": 30.0, "base": 0.9999, "gamma": 0.0},
+    "hard-class": {"scale": 30.0, "tau": 1.0, "memory": 0.9},
+    "ldam": {"scale": 30.0, "max_margin": 0.5, "base": 0.9999, "reweight_from": 160},
+    "adaptive-logit-adjustment": {"scale": 30.0},
+    "distribution-balanced": {
+        "scale": 30.0, "lift": 0.1, "slope": 10.0, "centre": 0.2, "tolerance": 2.0, "kappa": 0.05,
+    },
+    "multi-similarity": {"gamma_p": 1.0, "gamma_n": 50.0, "tau": 0.0, "mining": None},
+    "low-visit-bias-pairs": {
+        "gamma_p": 1.0, "gamma_n": 50.0, "tau": 0.0, "mining": None, "beta": 0.01, "kappa": 0.01,
+        "centred": False, "constant": False,
+    },
+    "contrastive": {"pos_margin": 0.0, "neg_margin": 0.7, "squared": True},
+    "triplet": {"margin": 0.1, "mining": "hard"},
+    "sare": {"temperature": 0.07, "joint": False},
 }  # fmt: skip
+NAMES = set(PUBLISHED)
+NEED_COUNTS = {
+    "low-visit-bias", "logit-adjustment", "balanced-softmax", "class-balanced", "hard-class",
+    "ldam", "adaptive-logit-adjustment", "distribution-balanced", "low-visit-bias-pairs",
+}  # fmt: skip
+FORMULAS: list[tuple[str, Callable[..., Any]]] = [  # functions with settings of their own
+    ("low-visit-bias", ev.low_visit_bias),
+    ("low-visit-bias", ev.class_weights),
+    ("low-visit-bias", ev.logit_offsets),
+    ("logit-adjustment", ev.logit_adjustment),
+    ("logit-adjustment", ev.adjust_logits),
+    ("balanced-softmax", ev.balanced_softmax),
+    ("class-balanced", ev.class_balanced),
+    ("class-balanced", ev.effective_weights),
+    ("hard-class", ev.hard_weights),
+    ("ldam", ev.label_margins),
+    ("low-visit-bias-pairs", ev.low_visit_bias_pairs),
+]
 
 
 def test_every_loss_of_the_paper_has_a_name() -> None:
@@ -38,6 +79,24 @@ def test_every_loss_describes_its_prior(name: str) -> None:
     softmax = ev.loss_takes(name) == "cosines" and name != "distribution-balanced"
     assert effect.cancels == softmax
     assert "nan" not in str(effect)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_loss_by_name_does_what_was_published(name: str) -> None:
+    loss = ev.build_loss(name, [3, 4])
+    wanted = PUBLISHED[name]
+    assert {setting: getattr(loss, setting) for setting in wanted} == wanted
+    assert set(loss.settings) <= set(wanted)
+
+
+@pytest.mark.parametrize(("name", "formula"), FORMULAS)
+def test_a_function_does_unless_told_otherwise_what_its_loss_does(
+    name: str, formula: Callable[..., Any]
+) -> None:
+    given = inspect.signature(formula).parameters.values()
+    told = {one.name: one.default for one in given if one.name in PUBLISHED[name]}
+    assert told == {setting: PUBLISHED[name][setting] for setting in told}
+    assert told
 
 
 def test_names_carry_their_published_settings() -> None:
@@ -71,11 +130,22 @@ def test_an_unknown_setting_names_the_nearest() -> None:
         ev.build_loss("cosface", marign=0.3)
 
 
-def test_a_loss_that_lives_by_counts_asks_for_them() -> None:
+@pytest.mark.parametrize("name", sorted(NEED_COUNTS))
+def test_a_loss_that_lives_by_counts_asks_for_them(name: str) -> None:
     with pytest.raises(
-        SettingError, match=r"LabelDistributionMargin with .* needs photos per place"
+        SettingError, match=r"\w+ with beta=.* needs photos per place; pass counts="
     ):
-        ev.build_loss("ldam")
+        ev.build_loss(name)
+    plain: dict[str, Any] = {
+        setting: 0.0 for setting in ("beta", "kappa") if setting in PUBLISHED[name]
+    }
+    with pytest.raises(SettingError, match="needs photos per place; pass counts="):
+        ev.build_loss(name, **plain)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - NEED_COUNTS))
+def test_a_loss_that_can_do_without_counts_does(name: str) -> None:
+    assert ev.build_loss(name).counts is None
 
 
 def test_a_package_can_add_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +161,8 @@ def test_a_package_can_add_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ev, "entry_points", lambda group: Found())
     assert isinstance(ev.build_loss("mine", margin=0.3), ev.Triplet)
     assert ev.loss_takes("mine") == "descriptors"
+    with pytest.raises(SettingError, match="no loss 'mien'; did you mean 'mine'"):
+        ev.build_loss("mien")
 
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"low-visit-bias"}))

@@ -3,6 +3,7 @@
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from evenplace.losses import (
     build_loss,
     loss_names,
 )
+from evenplace.losses.sampled import gather_rows, share_of
 
 PLACES, DIMENSION, PHOTOS, RANKS = 23, 6, 8, 2
 
@@ -128,6 +130,53 @@ def test_corrected_columns_have_the_full_denominator_on_average() -> None:
     assert denominators(corrected=False) < 0.8 * exact
 
 
+def test_a_random_column_speaks_for_those_left_out_and_the_batch_for_itself() -> None:
+    few = classifier(CrossEntropy(), 0.5, corrected=True)
+    labels = torch.tensor([2, 2, 7, 11])
+    columns = few._choose(labels)
+    assert columns is not None
+    assert columns.bonus is not None
+    assert len(columns.places) == 12  # half of 23, rounded up
+    present = torch.isin(columns.places, labels)
+    assert columns.bonus[present].tolist() == [0.0] * 3
+    assert columns.bonus[~present].tolist() == pytest.approx([math.log(20 / 9)] * 9)
+    whole = classifier(CrossEntropy(), 0.1, corrected=True)._choose(torch.arange(PLACES))
+    assert whole is not None
+    assert whole.bonus is not None
+    assert whole.bonus.tolist() == [0.0] * PLACES
+
+
+def test_rows_are_dealt_to_ranks_in_order_and_evenly() -> None:
+    assert [share_of(10, rank, 4) for rank in range(4)] == [(0, 2), (2, 5), (5, 7), (7, 10)]
+
+
+def test_rows_of_ranks_that_hold_unequal_numbers_are_gathered_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = torch.tensor([[7.0], [8.0], [9.0]])  # what the second of two ranks holds
+
+    def all_reduce(sizes: Tensor, *_: object) -> None:
+        sizes += torch.tensor([0, 3])
+
+    def all_gather(parts: list[Tensor], own: Tensor, *_: object) -> None:
+        parts[0].copy_(own)
+        parts[1].copy_(other)
+
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 2)
+    monkeypatch.setattr(dist, "get_rank", lambda group: 0)
+    monkeypatch.setattr(dist, "all_reduce", all_reduce)
+    monkeypatch.setattr(dist, "all_gather", all_gather)
+    group: Any = None
+    found = gather_rows(torch.tensor([[1.0], [2.0]]), group)
+    assert found[:, 0].tolist() == [1, 2, 7, 8, 9]
+
+
+def test_prototypes_begin_small() -> None:
+    many = classifier(CrossEntropy(), 1.0).prototypes.detach()
+    drawn = torch.empty(PLACES, DIMENSION).normal_(generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(many, 0.01 * drawn)
+
+
 @pytest.mark.parametrize("fraction", [0.0, 1.1, -1.0])
 def test_impossible_fractions_are_refused(fraction: float) -> None:
     with pytest.raises(SettingError, match="fraction is"):
@@ -231,11 +280,19 @@ def test_one_rank_is_the_full_classifier_and_needs_a_place(tmp_path: Path) -> No
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1)
     try:
         torch.manual_seed(0)
-        alone = SampledClassifier(CrossEntropy(), 3, 2, group=dist.group.WORLD)
-        z = torch.tensor([[1.0, 0.5]], requires_grad=True)
-        loss = alone(z, torch.tensor([1]))
-        full = CrossEntropy()(F.normalize(z) @ F.normalize(alone.prototypes).T, torch.tensor([1]))
-        assert loss.item() == pytest.approx(full.item(), rel=1e-5, abs=1e-6)
+        alone = SampledClassifier(CrossEntropy(), 3, 2, group=dist.group.WORLD).double()
+        z = torch.tensor([[1.0, 0.5], [0.2, -0.9]], dtype=torch.float64, requires_grad=True)
+        places = torch.tensor([1, 2])
+        loss = alone(z, places)
+        full = CrossEntropy()(F.normalize(z) @ F.normalize(alone.prototypes).T, places)
+        assert loss.item() == pytest.approx(full.item(), rel=1e-9)
+        for given in (z, alone.prototypes):
+            (mine,), (theirs,) = (
+                torch.autograd.grad(one, given, retain_graph=True) for one in (loss, full)
+            )
+            assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+        assert torch.equal(alone.full_prototypes(), alone.prototypes)
+        assert SampledClassifier(CrossEntropy(), 1, 2, group=dist.group.WORLD).last == 1
         with pytest.raises(SettingError, match="0 places cannot be dealt to 1 ranks"):
             SampledClassifier(CrossEntropy(), 0, 2, group=dist.group.WORLD)
     finally:

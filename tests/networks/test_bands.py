@@ -5,8 +5,8 @@ import torch
 
 from evenplace.errors import SettingError
 from evenplace.networks.backbone import halves
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 
 PHOTOS = torch.randint(
     0, 255, (2, 3, 64, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)

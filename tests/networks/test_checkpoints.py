@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 
 from evenplace.errors import RunError
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import build_network
-from evenplace.networks.spec import NetworkSpec
 from tests.networks.known_weights import known_photos
 
 _SPECS = {

@@ -11,9 +11,8 @@ import torch
 
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.build import build_model
-from evenplace.networks.methods import METHODS, Facts, Method, network_spec
+from evenplace.networks.methods import METHODS, Facts, Method, NetworkSpec, network_spec
 from evenplace.networks.registry import Registry
-from evenplace.networks.spec import NetworkSpec
 from tests.networks.counting import count_parameters
 from tests.networks.known_weights import known_photos
 

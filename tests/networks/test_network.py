@@ -5,8 +5,8 @@ import torch
 
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import build_network
-from evenplace.networks.spec import NetworkSpec
 
 SPEC = NetworkSpec(image_size=32, dim=8)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from evenplace.cli.options import Which
 from evenplace.errors import PhotoError
 from evenplace.photos import read_photos
 from evenplace.photos.asked import find_asked
+from tests.documents.typist import in_this_process
 from tests.photos import drawn
 
 
@@ -35,6 +37,13 @@ def test_photos_and_positions_are_those_of_the_folder(folder: Path, archive: Pat
     assert sorted(zipped.positions.tolist()) == sorted(plain.positions.tolist())
     assert all(Path(path).is_file() for path in zipped.paths)
     assert names(find_asked([archive]).paths) == names(plain.paths)
+
+
+def test_the_command_line_takes_it_too(archive: Path) -> None:
+    said, ended = in_this_process(["evenplace", "photos", "check", str(archive)])
+    assert ended == 0, said
+    assert "layout sf-xl: 3 photos at 3 different positions" in said
+    assert len(Which().read(archive)) == 3  # as train, index and evaluate read
 
 
 def test_it_is_unpacked_once_and_again_when_it_changes(folder: Path, archive: Path) -> None:

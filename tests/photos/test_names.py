@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenplace.photos.names import read_names
+from evenplace.photos.layouts.sfxl import read_names
 from tests.photos.drawn import SFXL, sfxl_name
 
 
@@ -76,7 +76,7 @@ def test_any_names_read_back_as_written(photos: list[tuple[float, float, int]]) 
 
 
 def test_blocks_of_names_read_as_one() -> None:
-    from evenplace.photos.names import BLOCK
+    from evenplace.photos.layouts.sfxl import BLOCK
 
     count = BLOCK + 5
     written = [sfxl_name(row, 7, note="" if row < BLOCK else "late") for row in range(count)]

@@ -1,15 +1,17 @@
 """Places of several cities at once, and places that a data set brings."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evenplace.errors import PlaceError
 from evenplace.photos import Photos, join_photos
 from evenplace.places import FocalGrid, Given, Grid, Intersection, KdTree, Places, Quadtree
 from evenplace.places.coverage import find_needs
-from evenplace.places.new_places import open_places, unknown_cities
+from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Rule
 
 RULES = [
@@ -107,6 +109,24 @@ def test_given_places_are_the_column_and_stay_in_their_city(tmp_path: Path) -> N
         Given("cluster").partition(photos)
 
 
+def test_given_places_are_boxes_a_metre_wide_and_found_by_the_nearest_middle() -> None:
+    photos = Photos.from_arrays(
+        east=[0.0, 10.0, 40.0, 30.0, 5.0], north=[0.0, 4.0, 0.0, 0.0, 0.0], zone=31,
+        place=pa.array([1.0, 1.0, 2.0, None, -3.0]),
+    )  # fmt: skip
+    places = Given().partition(photos)
+    assert places.labels.tolist() == [0, 0, 1, -1, -1]
+    assert places.centres.tolist() == [[5, 2], [40, 0]]
+    assert places.areas.tolist() == [40, 1]
+    asked = np.array([[21.0, 2.0], [25.0, 2.0], [65.0, 0.0], [65.1, 0.0], [-20.0, 2.0]])
+    assert places.locate(asked).tolist() == [0, 1, 1, -1, 0]
+    near = Given(reach=5.0).partition(photos)
+    assert near.locate(asked[:2]).tolist() == [-1, -1]
+    none = Given(min_photos=3).partition(photos)
+    assert len(none) == 0
+    assert none.locate(asked).tolist() == [-1] * 5
+
+
 def test_words_are_places_too() -> None:
     photos = town(0, 31, 4, clique=["b", "a", None, "b"])
     assert Given("clique").partition(photos).labels.tolist() == [1, 0, -1, 1]
@@ -122,6 +142,52 @@ def test_a_database_opens_places_of_a_new_city_and_keeps_the_old_ones() -> None:
     fresh = opened.places.counts[opened.fresh]
     assert fresh.sum() == 150  # every photo counts there
     assert set(opened.places.tiers[opened.fresh].tolist()) == {0, 1, 2}
+
+
+def test_a_city_is_known_by_one_photo_in_its_first_place() -> None:
+    known = Grid(cell=20).partition(town(0, 31))
+    first = town(0, 31)[np.flatnonzero(known.labels == 0)[:1]]
+    far = Photos.from_arrays(east=[9e5], north=[4e6], zone=31)
+    assert unknown_cities(known, first).tolist() == [False]
+    assert unknown_cities(known, far).tolist() == [True]
+
+
+def test_photos_outside_stay_outside_and_extras_of_new_places_are_unknown() -> None:
+    known = Grid(cell=20, min_photos=3).partition(town(0, 31))
+    known = replace(known, extra={"level_0": np.arange(len(known))})
+    opened = open_places(known, town(5, 40))
+    assert known.outside
+    wanted = np.where(known.labels < 0, -1, opened.numbers[known.labels])
+    np.testing.assert_array_equal(opened.places.labels, wanted)
+    np.testing.assert_array_equal(
+        opened.places.extra["level_0"][opened.numbers], np.arange(len(known))
+    )
+    assert set(opened.places.extra["level_0"][opened.fresh].tolist()) == {-1}
+    np.testing.assert_array_equal(opened.places.tiers[opened.numbers], known.tiers)
+
+
+def test_a_database_within_known_places_opens_none() -> None:
+    known = Grid(cell=20).partition(town(0, 31))
+    opened = open_places(known, town(0, 31))
+    assert opened.places is known
+    assert opened.numbers.tolist() == list(range(len(known)))
+    assert not opened.fresh.any()
+
+
+def test_places_of_a_database_are_cut_as_others_were() -> None:
+    turned = Grid(cell=30, min_photos=9, heading_bins=4, heading_groups=2, groups_in_use=1)
+    like = turned.partition(town(0, 31, 400))
+    rule = database_places(town(1, 31), like).rule
+    assert rule == Grid(cell=30, heading_bins=4, heading_groups=2)
+    blind = Photos.from_arrays(east=[5e5, 5e5], north=[4e6, 4e6], zone=31, heading=[1.0, np.nan])
+    assert database_places(blind, like).rule == Grid(cell=30)
+    given = Given(min_photos=9).partition(town(0, 31, place=np.arange(150) // 30))
+    again = database_places(town(1, 31, place=np.arange(150) // 50), given)
+    assert again.ids.ravel().tolist() == [0, 1, 2]
+    assert again.rule.settings()["min_photos"] == 1
+    assert database_places(town(1, 31), given).rule == Grid(cell=20)
+    tree = KdTree(max_photos=9).partition(town(0, 31))
+    assert database_places(town(1, 31, place=np.arange(150)), tree, cell=35.0).rule == Grid(35.0)
 
 
 def test_cells_opened_beside_known_ones_are_of_the_tail_and_sorted_in() -> None:

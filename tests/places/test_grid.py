@@ -1,5 +1,7 @@
 """Cells, groups, counts and tiers, against the field's own formulas and plain loops."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 from evenplace.errors import PhotoError, PlaceError, SettingError
 from evenplace.photos import Photos
-from evenplace.places import Grid, GridGroups, Places, query_tiers, tiers
+from evenplace.places import Grid, GridGroups, Places, query_tiers, table, tiers
 from evenplace.places.grid import cell_numbers
 from evenplace.places.keys import Span, look_up, tally
+from evenplace.places.tiers import gini, imbalance_ratio, share_with_half
 from tests import oracle_places as oracle
 
 METRES = st.one_of(
@@ -166,6 +169,83 @@ def test_coordinates_beyond_any_map_are_refused() -> None:
         Grid().partition(photos_at([(1e300, 0.0)]))
     with pytest.raises(PlaceError, match="more than can be numbered"):
         Grid(cell=1e-6).partition(photos_at([(0, 0), (1e4, 1e4)]))
+
+
+def test_a_span_holds_less_than_two_to_the_62() -> None:
+    most = (1 << 31) - 1
+    assert Span.between([0, 0], [most, most - 1]).total == (most + 1) * most
+    with pytest.raises(PlaceError, match="span 2147483648 × 2147483648 cells"):
+        Span.between([0, 0], [most, most])
+
+
+def test_cells_that_floats_do_not_hold_exactly_are_refused() -> None:
+    edge = 1 << 52
+    assert cell_numbers(np.array([edge - 1.0, 1.0 - edge]), 1.0).tolist() == [edge - 1, 1 - edge]
+    for beyond in (float(edge), -float(edge)):
+        with pytest.raises(SettingError, match="beyond any map"):
+            cell_numbers(np.array([3.0, beyond]), 1.0)
+
+
+def test_a_summary_says_how_uneven_the_places_are() -> None:
+    east = np.repeat(20.0 * np.arange(10) + 5, [12, 6, 5, 4, 4, 3, 2, 2, 1, 1])
+    photos = photos_at([(one, 5.0) for one in [*east.tolist(), 900.0, 900.0]])
+    assert Grid(groups=2).partition(photos).summary().splitlines() == [
+        "42 photos in 11 places (grid), 0 outside every place",
+        "imbalance 12:1 (12 to 1 photos), Gini 0.39, 3 group(s)",
+        "  head: 3 places of 5-12 photos, 55% of all",
+        "middle: 5 places of 2-4 photos, 36% of all",
+        "  tail: 3 places of 1-2 photos, 10% of all",
+    ]
+    assert Grid(min_photos=50).partition(photos).summary() == (
+        "no places: all 42 photos lie outside"
+    )
+
+
+def test_the_share_of_places_with_half_of_the_photos() -> None:
+    assert share_with_half([1, 4, 1, 2]) == 1 / 4  # 4 of 8
+    assert share_with_half([3, 3, 3]) == 2 / 3
+    assert gini([0, 0]) == 0.0
+    assert np.isnan(imbalance_ratio([]))
+
+
+def test_places_of_two_zones_are_never_near() -> None:
+    photos = Photos.from_arrays(east=[5.0, 5.0, 25.0], north=[5.0] * 3, zone=[31, 33, 33])
+    found = Grid().partition(photos).points
+    assert found.tolist() == [[10, 10, 0], [10, 10, 2e5], [30, 10, 2e5]]
+
+
+def test_positions_without_a_north_are_refused() -> None:
+    places = Grid().partition(photos_at([(1.0, 1.0)]))
+    with pytest.raises(PlaceError, match=r"positions have shape \(2, 3\); give \(N, 2\)"):
+        places.locate(np.zeros((2, 3)))
+    assert places.locate(np.array([1.0, 1.0])).tolist() == [0]
+
+
+def test_columns_of_unequal_length_are_refused() -> None:
+    places = Grid().partition(photos_at([(1.0, 1.0), (50.0, 1.0)]))
+    with pytest.raises(PlaceError, match=r"have \[1, 2\] rows; give one each"):
+        replace(places, counts=places.counts[:1])
+
+
+def test_places_of_another_version_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = Grid().partition(photos_at([(1.0, 1.0)]))
+    monkeypatch.setattr(table, "VERSION", 1)
+    places.write(tmp_path / "places.parquet")
+    monkeypatch.undo()
+    with pytest.raises(PlaceError, match="is of version 1 and this EvenPlace reads 2; cut"):
+        Places.read(tmp_path / "places.parquet")
+
+
+def test_the_members_of_a_place_are_its_rows_in_order() -> None:
+    places = Grid(min_photos=2).partition(
+        photos_at([(25.0, 1.0), (1.0, 1.0), (90.0, 1.0), (26.0, 1.0), (2.0, 1.0)])
+    )
+    rows, starts = places.members()
+    own = [rows[first:last].tolist() for first, last in pairwise(starts)]
+    assert own == [[1, 4], [0, 3]]
+    assert places.outside == 1
 
 
 def test_places_survive_the_disk(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 from evenplace.errors import IndexFileError, PlaceError, RunError
 from evenplace.photos import Photos
 from evenplace.places import Grid, KdTree
-from evenplace.report.audit import audit_path, audit_photos, write_audit
+from evenplace.report.audit import Audit, audit_path, uneven
 from evenplace.report.audit_answers import read_answers, recall_by_tier
 from evenplace.report.audit_figures import choose_windows, write_figures
+from evenplace.report.audit_page import write_audit
 from evenplace.report.map import Cells, Points, map_html
 from evenplace.report.page import Figure, Section, page, part
 from tests.photos import drawn
@@ -39,9 +40,8 @@ def survey(folder: Path) -> Path:
 def test_the_numbers_are_those_of_the_survey(tmp_path: Path) -> None:
     found = audit_path(survey(tmp_path))
     assert len(found.photos) == 55
-    assert found.imbalance == 10
-    assert found.gini == pytest.approx(0.3)
-    assert found.half == 0.4  # 10 + 9 + 8 are 27 of 55, a fourth place is needed
+    # 10 + 9 + 8 are 27 of 55, a fourth place is needed for half
+    assert uneven(found.places.counts) == ["10", "10 : 1", "0.30", "40%", "10.9%"]
     assert [(row.places, row.photos) for row in found.tiers] == [(3, 27), (4, 22), (3, 6)]
     assert "hold 10.9% of the photos" in found.sentence()
     assert found.against is not None
@@ -148,7 +148,7 @@ def test_photos_made_from_arrays_have_an_audit_without_pictures(tmp_path: Path) 
     rng = np.random.default_rng(0)
     photos = Photos.from_arrays(east=rng.normal(0, 90, 500), north=rng.normal(0, 90, 500))
     places = Grid().partition(photos)
-    found = audit_photos(photos, places, against=KdTree(max_photos=9).partition(photos))
+    found = Audit(photos, places, against=KdTree(max_photos=9).partition(photos))
     text = write_audit(found, tmp_path / "audit.html").read_text(encoding="utf-8")
     assert "These photos tell no headings and no years." in text
     assert "openstreetmap" not in text  # local metres have no latitude

@@ -13,9 +13,9 @@ from evenplace.evaluation.scores import Scores
 from evenplace.report.evaluation import write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import A_TIER, gallery_html
-from evenplace.report.reasons import find_reasons, reason_rows, tell_reason
+from evenplace.report.reasons import find_reasons, reason_rows, tell_reasons
 from evenplace.report.scatter import LEAST, Cloud, choose_places, gather_clouds, lay_out
-from evenplace.report.tables import COLUMNS, gain_rows, markdown, score_rows
+from evenplace.report.tables import COLUMNS, condition_rows, gain_rows, markdown, score_rows
 from evenplace.retrieval import open_index
 from tests.evaluation.test_scores import scored
 from tests.report.drawn import evaluated
@@ -56,6 +56,18 @@ def test_the_page_has_every_part(page: Path) -> None:
         assert caption
 
 
+def test_a_condition_that_one_system_never_met_is_a_dash_in_its_column(
+    systems: list[Scores],
+) -> None:
+    """As with another database, or another radius: how far away matches are differs then."""
+    first, other = systems
+    rows = condition_rows([first, replace(other, conditions={})])
+    assert rows
+    assert [row[:4] for row in rows] == condition_rows([first])
+    assert {row[4] for row in rows} == {"–"}
+    assert len(condition_rows([replace(first, conditions={}), other])) == len(rows)
+
+
 def test_figures_are_files_too(page: Path) -> None:
     for name in (
         "tiers",
@@ -77,6 +89,17 @@ def test_figures_follow_the_page_s_colours_in_the_dark(systems: list[Scores]) ->
         plain = [text for text in re.findall(r"<text ([^>]*)>", svg) if "fill" not in text]
         assert plain == [], "text without a colour is black"
         assert "#000000" not in svg
+
+
+def test_recall_is_drawn_along_places_of_another_cut(systems: list[Scores]) -> None:
+    """A run on another database, or with other cells, has places of its own."""
+    whole = systems[0]
+    few = whole.places.take(np.arange(len(whole.places) // 3))
+    own, other = (rank_count(places, [whole]).axes[1].get_lines()[0].get_xydata()
+                  for places in (whole.places, few))  # fmt: skip
+    scale = len(few) / len(whole.places)
+    np.testing.assert_allclose(np.asarray(other), np.asarray(own) * (scale, 1))
+    assert np.isfinite(np.asarray(own)[:, 1]).any()
 
 
 def test_names_cannot_break_the_page(page: Path) -> None:
@@ -155,8 +178,10 @@ def test_every_failure_has_the_reason_it_should(town: tuple[list[Scores], list[P
     run, reasons = scores.predictions, find_reasons(scores)
     assert (reasons == "right").tolist() == run.right.tolist()
     away = np.linalg.norm(run.hit_positions[:, 0] - run.positions, axis=1)
-    for query, reason in enumerate(reasons):
-        assert tell_reason(scores, query, str(reason))
+    for query, (reason, told) in enumerate(zip(reasons, tell_reasons(scores), strict=True)):
+        assert "{" not in told
+        if reason == "near miss":
+            assert told.startswith(f"near miss: {away[query]:.0f} m, just outside 25 m")
         if reason == "no match":
             assert run.positives[query] == 0
         elif reason == "not in the pool":

@@ -1,5 +1,6 @@
 """A query is answered the same to the last bit, whatever is asked beside it."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from evenplace.retrieval import Index, Search
 from evenplace.retrieval.answers import Hits
 from evenplace.retrieval.arrays import Column, compare_rows, dots
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.candidates import Pools, rank_pools
+from evenplace.retrieval.candidates import Pools, Rankings, rank_pools
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import EAST, NORTH, ZONE
 
@@ -124,6 +125,106 @@ def test_one_sort_ranks_as_three_do(
     np.testing.assert_array_equal(found.distances, distances[found.order])
     assert found[1].order.tolist() == []
     assert found[2].order.tolist() == [0]
+
+
+def some_pools(seed: int = 0) -> Pools:
+    """Four queries, the second without candidates; photos of three places and of none."""
+    rng = np.random.default_rng(seed)
+    cuts = np.array([0, 4, 4, 9, 10])
+    places = np.array([2, 2, 0, 0, 1, 1, 1, -1, -1, 2])
+    cosines = rng.uniform(-0.9, -0.1, 10).astype(np.float32)
+    return Pools(
+        rng.permutation(10), places, cosines, rng.normal(size=10).astype(np.float32),
+        np.eye(4, dtype=np.float32), cuts,
+    )  # fmt: skip
+
+
+def test_what_a_batch_says_of_its_queries_is_counted_one_by_one() -> None:
+    pools = some_pools()
+    own = [range(0, 4), range(4, 4), range(4, 9), range(9, 10)]
+    assert pools.sizes.tolist() == [4, 0, 5, 1]
+    assert pools.of.tolist() == [0] * 4 + [2] * 5 + [3]
+    best = [max((float(pools.cosines[at]) for at in mine), default=0.0) for mine in own]
+    assert pools.largest.tolist() == pytest.approx(best)
+    for query, mine in enumerate(own):
+        for at in mine:
+            weight = np.exp(30 * (float(pools.cosines[at]) - best[query]))
+            assert pools.weights[at] == pytest.approx(weight, rel=1e-5)
+    sums = [sum(float(pools.cosines[at]) for at in mine) for mine in own]
+    assert pools.sums(pools.cosines).tolist() == pytest.approx(sums)
+    none, nothing = np.empty(0, np.int64), np.empty(0, np.float32)
+    nobody = Pools(none, none, nothing, nothing, np.eye(2, dtype=np.float32), np.zeros(3, np.int64))
+    assert nobody.sums(nobody.cosines).tolist() == [0, 0]
+    assert [part.tolist() for part in nobody.segments()] == [[], [], []]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_pairs_of_a_query_and_a_place_are_found_together_and_apart(mixed: bool) -> None:
+    pools = some_pools()
+    if mixed:
+        pools = replace(pools, places=np.array([2, 0, 2, 0, 1, -1, 1, -1, 1, 2]))
+    query, place, which = pools.segments()
+    assert query[which].tolist() == pools.of.tolist()
+    assert place[which].tolist() == pools.places.tolist()
+    pairs = list(zip(query.tolist(), place.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs) == 5
+
+
+def test_hidden_rows_leave_their_own_query_only() -> None:
+    pools = some_pools()
+    gone = [pools.rows[[1, 3, 5]], pools.rows, pools.rows[[0, 8]], np.empty(0, int)]
+    left = pools.hiding(gone)
+    kept = [0, 2, 4, 5, 6, 7, 9]
+    assert left.cuts.tolist() == [0, 2, 2, 6, 7]
+    for name in ("rows", "places", "cosines", "log_posterior"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(pools, name)[kept])
+
+
+def test_photos_in_no_place_come_behind_the_candidates_of_their_queries() -> None:
+    pools = some_pools()
+    cosines, likely = np.array([0.1, 0.2, 0.3], np.float32), np.zeros(3, np.float32)
+    both = pools.beside(np.array([1, 2, 2]), np.array([70, 71, 72]), cosines, likely)
+    assert both.cuts.tolist() == [0, 4, 5, 12, 13]
+    assert both[1].rows.tolist() == [70]
+    assert both[2].rows.tolist() == [*pools[2].rows.tolist(), 71, 72]
+    assert both[2].places.tolist() == [1, 1, 1, -1, -1, -1, -1]
+    assert both[3].rows.tolist() == pools[3].rows.tolist()
+
+
+def test_the_best_of_each_query_are_padded_where_there_are_fewer() -> None:
+    pools = some_pools()
+    ranked = rank_pools(pools, -pools.cosines, by_place=False)
+    assert ranked.looked.tolist() == [0] * 4
+    best = ranked.best(pools, 2)
+    for query, mine in enumerate((range(0, 4), range(4, 4), range(4, 9), range(9, 10))):
+        order = sorted(mine, key=lambda at: -float(pools.cosines[at]))[:2]
+        short = 2 - len(order)
+        assert best.rows[query].tolist() == [*pools.rows[order].tolist(), *[-1] * short]
+        np.testing.assert_array_equal(
+            best.distances[query], [*-pools.cosines[order], *[np.inf] * short]
+        )
+        np.testing.assert_array_equal(
+            best.cosines[query], [*pools.cosines[order], *[np.nan] * short]
+        )
+    assert np.isnan(best.inliers).all()
+    seen = np.where(np.arange(10) % 3 == 0, np.nan, np.arange(10)).astype(np.float32)
+    looked = replace(ranked, inliers=seen)
+    assert looked.looked.tolist() == [2, 0, 4, 0]
+    np.testing.assert_array_equal(looked.best(pools, 2).inliers[0], seen[:2])
+    np.testing.assert_array_equal(looked[2].inliers, seen[4:9])
+
+
+def test_rankings_of_one_query_each_are_joined_as_they_are() -> None:
+    pools = some_pools()
+    ranked = replace(
+        rank_pools(pools, -pools.cosines, by_place=False), inliers=np.arange(10, dtype=np.float32)
+    )
+    again = Rankings.join([ranked[query] for query in range(4)], pools.cuts)
+    for name in ("order", "distances", "cuts", "inliers"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(ranked, name))
+    some = [ranked[0], *(replace(ranked[query], inliers=None) for query in (1, 2, 3))]
+    assert Rankings.join(some, pools.cuts).inliers is None
+    assert Rankings.join([replace(one, inliers=None) for one in some], pools.cuts).inliers is None
 
 
 def test_a_file_that_became_shorter_is_said_so(tmp_path: Path) -> None:

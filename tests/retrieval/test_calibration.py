@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError
-from evenplace.retrieval.calibration import Way, find_shift, fit_calibration
+from evenplace.retrieval.calibration import (
+    Calibration,
+    Way,
+    _lower_bound,
+    find_shift,
+    fit_calibration,
+    least_confidence,
+    why_uncalibrated,
+)
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import L2, Fused
 from tests.drawn import rehearsed
@@ -107,6 +116,110 @@ def test_what_looks_less_alike_is_less_sure() -> None:
     curve = fit_calibration(raw, right, likeness=alike)
     assert curve([1.0], [0.1])[0] < curve([1.0], [0.9])[0]
     assert curve([1.0], [0.9])[0] == pytest.approx(1 / (1 + np.exp(-2.6)), abs=0.03)
+
+
+def plain(**changed: Any) -> Calibration:
+    made: dict[str, Any] = {"weights": (2.0, 3.0), "offset": -1.0, "probabilities": (), "right": ()}
+    return Calibration(**(made | changed))
+
+
+def test_a_probability_is_the_curve_of_score_and_likeness() -> None:
+    curve = plain()
+    assert curve([0.5, -1.0]).tolist() == pytest.approx([0.5, 1 / (1 + np.exp(3))])
+    assert curve([0.5], [0.7]).tolist() == pytest.approx([1 / (1 + np.exp(-2.1))])
+    assert curve([-1e9, 1e9]).tolist() == pytest.approx([np.exp(-60), 1.0], rel=1e-5)
+    assert curve([0.5]).dtype == np.float32
+
+
+def test_the_lower_end_is_the_share_that_just_explains_what_was_seen() -> None:
+    right, kept = np.array([95, 100, 3, 0, 999]), np.array([100, 100, 7, 5, 1000])
+    for low, seen, many in zip(_lower_bound(right, kept), right, kept, strict=True):
+        assert seen / many - low == pytest.approx(1.6449 * np.sqrt(low * (1 - low) / many))
+        assert 0 <= low <= seen / many
+
+
+def threshold_by_loops(curve: Calibration, wanted: float) -> float:
+    sure, last = list(curve.probabilities), 2.0
+    begun = False
+    for bar in sorted({one for one in sure if one >= wanted}, reverse=True):
+        safe = True
+        for rows in (range(len(sure)), *curve.groups):
+            above = [curve.right[row] for row in rows if sure[row] >= bar]
+            low = _lower_bound(np.array([sum(above)]), np.array([len(above)]))[0] if above else 0
+            safe = safe and low >= wanted
+        strays = sum(one >= bar for one in curve.away)
+        if curve.away and strays:
+            safe = safe and (strays + 1) / (len(curve.away) + 1) <= 0.05 * (1 - wanted)
+        if begun and not safe:
+            break
+        begun, last = begun or safe, bar if safe else last
+    return last
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_threshold_is_found_from_the_top_down_as_in_loops(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    sure = dice.beta(3, 1, 400).round(2)
+    right = dice.random(400) < sure ** (0.05 + 0.1 * (seed % 3))
+    groups = tuple(tuple(np.flatnonzero(dice.random(400) < 0.6).tolist()) for _ in range(seed % 3))
+    away = tuple(dice.beta(1, 9, 900 * (seed % 2)).tolist())
+    curve = plain(
+        probabilities=tuple(sure.tolist()), right=tuple(right.tolist()), groups=groups, away=away
+    )
+    for wanted in (0.5, 0.8, 0.9, 0.93):
+        assert curve.threshold(wanted) == threshold_by_loops(curve, wanted)
+
+
+def test_a_way_is_told_in_words() -> None:
+    assert str(Way("L2()", "mass", 20)) == "L2() on 20 places, confidence by mass"
+    way = Way("Fused(scale=14.12345)", "evidence", 50, exact=True, facing=True, look="50 by sift")
+    assert str(way) == (
+        "Fused(scale=14.1) on the whole database, 50 by sift, confidence by evidence, "
+        "headings counted"
+    )
+
+
+def test_a_calibration_says_what_it_was_learned_on_or_why_it_is_none() -> None:
+    way = Way("L2()", "mass", 20)
+    learned = plain(right=(True, False, True, True))
+    assert str(learned) == "calibrated on 4 answers, 75% of them right"
+    assert str(replace(learned, way=way)) == f"{learned}: {way}"
+    assert str(plain()) == "calibrated on 0 answers, 0% of them right"
+    doubted = replace(learned, doubt="one day only")
+    assert str(doubted) == "uncalibrated: one day only"
+    assert why_uncalibrated(doubted) == "one day only"
+    assert why_uncalibrated(learned) == ""
+    assert why_uncalibrated(None) == "nothing was rehearsed in this way"
+
+
+def test_a_calibration_is_shown_without_the_answers_behind_it() -> None:
+    curve = plain(probabilities=(0.5,), right=(True,), groups=((0,),), away=(0.1,), likeness=(0.7,))
+    assert repr(curve) == "Calibration(weights=(2.0, 3.0), offset=-1.0, doubt='', way=None)"
+
+
+def test_answers_found_in_another_way_are_not_judged() -> None:
+    way, other = Way("L2()", "mass", 20), Way("L2()", "mass", 21)
+    plain().check(other)
+    plain(way=way).check(way)
+    with pytest.raises(SettingError, match=r"is for L2.. on 20 places.*answers are by L2.. on 21"):
+        plain(way=way).check(other)
+
+
+def test_what_cannot_be_promised_is_refused_unless_insisted_on() -> None:
+    curve = fit_calibration(*drawn(1500, 0))
+    assert least_confidence(None, None) == -np.inf
+    assert least_confidence(0.9, curve) == curve.threshold(0.9)
+    with pytest.raises(SettingError, match=r"min_precision=0.9 needs a calibration"):
+        least_confidence(0.9, None)
+    doubted = replace(curve, doubt="one day only")
+    with pytest.raises(SettingError, match="cannot be promised: one day only, so no other day"):
+        least_confidence(0.9, doubted)
+    assert least_confidence(0.9, doubted, insist=True) == curve.threshold(0.9)
+
+
+def test_confidences_that_are_not_finite_teach_nothing() -> None:
+    with pytest.raises(SettingError, match="2 finite confidences are too few"):
+        fit_calibration([1.0, np.nan], np.array([True, False]))
 
 
 def test_lucky_answers_promise_nothing() -> None:
@@ -212,3 +325,16 @@ def test_queries_more_alike_are_no_harm() -> None:
 
 def test_a_few_tell_nothing() -> None:
     assert find_shift([-1.0] * 19, likeness(0.6, 800, 1)) == ""
+    assert find_shift([-1.0] * 20, likeness(0.6, 800, 1)) != ""
+    assert find_shift([-1.0] * 20, []) == ""
+
+
+def test_a_shift_is_told_from_where_chance_makes_one_in_a_thousand() -> None:
+    """Of 100 against 100 the excess is at most sqrt(log(1000) / 2 · 2 / 100) = 0.2628."""
+    rehearsed = [0.5] * 100
+    assert find_shift([0.0] * 26 + [1.0] * 74, rehearsed) == ""
+    assert find_shift([0.0] * 27 + [1.0] * 73, rehearsed) == (
+        "these photos look less like the database than the rehearsed ones did (similarity 1.00 "
+        "against 0.50), so less may be right than is said"
+    )
+    assert find_shift([0.5] * 100, rehearsed) == ""

@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError
+from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.confidence import mass
-from evenplace.retrieval.sources import read_descriptors
+from evenplace.retrieval.descriptor_files import read_descriptor, read_descriptors
 from evenplace.retrieval.stores import EmbeddedStore
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import photos_at, unit
@@ -89,6 +90,29 @@ def test_foreign_files_make_the_same_index(index: Index, tmp_path: Path) -> None
         built = index_descriptors(source, photos, Grid(20).partition(photos), tmp_path / name[-2:])
         np.testing.assert_array_equal(built.descriptors, index.descriptors)
         np.testing.assert_array_equal(built.prototypes, index.prototypes)
+
+
+def test_features_are_found_by_the_ends_of_a_path(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        for number, name in enumerate(("town/a.jpg", "b.jpg")):
+            file.create_group(name)["global_descriptor"] = np.full((1, 3), number, np.float64)
+        file.create_group("data/b.jpg")  # of this path, but without a descriptor
+    photos = Photos.from_arrays(
+        east=[0.0] * 2, north=[0.0] * 2, path=["/data/b.jpg", "/data/town/a.jpg"]
+    )
+    found = read_descriptors(tmp_path / "d.h5", photos)
+    assert found.shape == (2, 3)
+    assert found[np.array([1, 0])].tolist() == [[0] * 3, [1] * 3]
+    assert found[:1].dtype == np.float32
+
+
+def test_one_descriptor_is_a_row_or_a_list_of_numbers(tmp_path: Path) -> None:
+    for shape in ((8,), (1, 8), (8, 1)):
+        np.save(tmp_path / "d.npy", np.arange(8.0).reshape(shape))
+        assert read_descriptor(tmp_path / "d.npy").tolist() == list(range(8))
+    np.save(tmp_path / "d.npy", np.zeros((2, 4)))
+    with pytest.raises(IndexFileError, match=r"has shape \(2, 4\); keep the descriptor of one"):
+        read_descriptor(tmp_path / "d.npy")
 
 
 def test_files_that_are_no_descriptors_are_refused(tmp_path: Path) -> None:

@@ -128,6 +128,35 @@ def test_a_query_that_counts_three_is_as_three_that_count_one() -> None:
     assert once.scale != pytest.approx(fit_fused(asked + others).scale, rel=1e-3)
 
 
+def test_terms_that_are_left_out_weigh_nothing() -> None:
+    asked = Evidence.join(drawn(80, seed=12))
+    found = fusion.fit_fused(asked, without=("impostor", "posterior"))
+    assert (found.impostor, found.posterior) == (0.0, 0.0)
+    assert found.scale > 5
+    nothing = replace(asked, right=asked.right & False)
+    start = Fused(9.0, 0.3, 0.2, 0.1)
+    assert fusion.fit_fused(nothing, start, ("balance",)) == replace(start, balance=0.0)
+
+
+def test_the_fit_is_least_surprised_with_a_penalty_of_one_query() -> None:
+    asked = drawn(25, seed=14)
+    found, start = fit_fused(asked), Fused()
+
+    def cost(rule: Fused) -> float:
+        moved = [
+            np.log(rule.scale / start.scale) / 0.5,
+            (rule.impostor - start.impostor) / 0.5,
+            np.log(rule.posterior / start.posterior),
+            rule.balance - start.balance,
+        ]
+        return 25 * surprise(rule, asked) + float(np.square(moved).sum())
+
+    least = cost(found)
+    for times in (0.98, 1.02):
+        for name in ("scale", "posterior", "balance", "impostor"):
+            assert least < cost(replace(found, **{name: times * getattr(found, name)})), name
+
+
 def test_places_share_what_queries_count() -> None:
     places = np.array([4, 4, 4, 7, -1])
     assert fusion.count_queries(places, "queries").tolist() == [1] * 5

@@ -1,17 +1,20 @@
 """Two indexes of one database: the first finds the places, the second ranks their photos."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.evaluation.sources import find_sources
+from evenplace.evaluation.confidence import find_sources
 from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
 from evenplace.retrieval.build import index_descriptors
+from evenplace.retrieval.pairing import Pair
 from evenplace.retrieval.update import add_photos, remove_photos
 from tests.drawn import photos_at, unit
 
@@ -125,6 +128,36 @@ def test_each_half_of_a_query_has_unit_length(pair: tuple[Index, Index], part: s
         engine.search(queries)
     with pytest.raises(SettingError, match="12 and 20 numbers"):
         engine.search(unit(2, SECOND, 0))
+
+
+def test_a_length_may_be_off_by_a_hundredth(pair: tuple[Index, Index]) -> None:
+    one = Pair(pair[0], pair[0])
+    queries = unit(3, FIRST, 0)
+    for times in (0.991, 1.009):
+        assert one.checked(queries * np.float32(times)).shape == (3, FIRST)
+    for times in (0.989, 1.011, np.nan):
+        wrong = queries.copy()
+        wrong[1] *= np.float32(times)
+        with pytest.raises(SettingError, match="query 1 has length"):
+            one.checked(wrong)
+    with pytest.raises(SettingError, match=r"shape \(12,\), the index holds 12 numbers"):
+        one.checked(queries[0])
+
+
+def test_indexes_are_asked_by_the_networks_that_wrote_them(pair: tuple[Index, Index]) -> None:
+    index, ranking = pair
+    alone, both = Pair(index, index), Pair(index, ranking)
+    assert (alone.indexes, both.indexes) == ((index,), (index, ranking))
+    models = (index.model, ranking.model)
+    one: Any = SimpleNamespace(dims=(FIRST,), fingerprints=models[:1])
+    two: Any = SimpleNamespace(dims=(FIRST, SECOND), fingerprints=models)
+    alone.check_models(one)
+    both.check_models(two)
+    with pytest.raises(SettingError, match="of 1 networks cannot ask 2 indexes"):
+        both.check_models(one)
+    other: Any = SimpleNamespace(dims=(FIRST,), fingerprints=("another",))
+    with pytest.raises(IndexFileError, match="this one is another; index the database again"):
+        alone.check_models(other)
 
 
 def test_updates_of_both_are_seen_after_reopening(pair: tuple[Index, Index]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
+from evenplace.errors import RunError, SettingError
 from evenplace.places import Grid
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
@@ -62,6 +62,76 @@ def test_the_fused_score_is_its_formula(pool: Pool, database: Database) -> None:
     ]
     np.testing.assert_array_equal(found.order, np.argsort(-np.array(scores)))
     np.testing.assert_allclose(-found.distances, sorted(scores, reverse=True), rtol=1e-5)
+
+
+def test_rules_do_unless_told_otherwise_what_they_say() -> None:
+    assert [repr(rule()) for rule in (L2, Cosine, KDE, Fused, CFD)] == [
+        "L2()",
+        "Cosine()",
+        "KDE(scale=30.0)",
+        "Fused(scale=30.0, posterior=0.5, balance=0.5, impostor=0.5)",
+        "CFD(alpha=0.7, frequencies='paper', count=1024, phase='wrapped', unit='place', "
+        "unbiased=False, seed=0)",
+    ]
+
+
+def test_a_learned_score_survives_the_disk_and_can_lose_terms(tmp_path: Path) -> None:
+    score = Fused(scale=14.0, posterior=0.8, balance=1.5, impostor=0.9)
+    score.write(tmp_path / "fused.json")
+    assert Fused.read(tmp_path / "fused.json") == score
+    assert (tmp_path / "fused.json").read_text().startswith('{\n "scale": 14.0,\n')
+    assert score.without(["posterior", "impostor"]) == Fused(14.0, 0.0, 1.5, 0.0)
+    for wrong in ("[]", '{"scale": 1}', "no"):
+        (tmp_path / "fused.json").write_text(wrong)
+        with pytest.raises(RunError, match=r"is no fused score .*learn it again: evenplace tune"):
+            Fused.read(tmp_path / "fused.json")
+
+
+def test_a_photo_as_alike_as_can_be_is_at_no_distance() -> None:
+    query = unit(1, 6, 7)[0]
+    beyond = np.array([1.0001, 1.0, 0.5], np.float32)  # a product may round up
+    pool = Pool(np.arange(3), np.zeros(3, np.int64), beyond, np.zeros(3, np.float32), query)
+    assert L2().rank(pool).distances.tolist() == [0.0, 0.0, 1.0]
+    assert Cosine().rank(pool).distances[2] == 0.5
+
+
+def test_a_photo_in_no_place_counts_as_the_only_one_of_its_own(database: Database) -> None:
+    query = unit(1, 6, 7)[0]
+    cosines = np.array([0.5, 0.5], np.float32)
+    pool = Pool(np.array([0, 0]), np.array([0, -1]), cosines, np.zeros(2, np.float32), query)
+    found = Fused(scale=1.0, posterior=1.0, balance=1.0, impostor=0.0).fit(database).rank(pool)
+    assert found.order.tolist() == [1, 0]
+    assert found.distances.tolist() == pytest.approx([-0.5, np.log(4) - 0.5])
+
+
+@pytest.mark.parametrize("phase", ["wrapped", "weighted"])
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_cfd_of_photos_takes_their_phase_and_the_amplitude_of_the_place(
+    pool: Pool, database: Database, phase: str, unbiased: bool
+) -> None:
+    rule = CFD(alpha=0.2, frequencies="matched", count=64, phase=phase, unit="photo",
+               unbiased=unbiased).fit(database)  # fmt: skip
+    found = rule.rank(pool)
+    points = rule._spectra.points.astype(float)
+    levels = rule._spectra.levels[:, int(unbiased)]
+    for row, distance in zip(found.order, found.distances, strict=True):
+        turn = 0.0
+        for point in points:
+            delta = float(point @ (database.descriptors[row].astype(float) - pool.query))
+            wrapped = (delta + np.pi) % (2 * np.pi) - np.pi
+            turn += 2 * (1 - np.cos(delta)) if phase == "weighted" else wrapped**2
+        mean, spread = levels[pool.places[row]]
+        weight = min(0.2 / mean, 1.0)
+        expected = weight * spread + (1 - weight) * turn / len(points)
+        assert distance == pytest.approx(expected, rel=1e-3)
+
+
+def test_rules_are_equal_by_their_settings_whatever_they_have_looked_at(database: Database) -> None:
+    for rule in (Fused, CFD):
+        assert rule() == rule() == rule().fit(database)
+        assert rule().fit(database) == rule().fit(database)
+    assert Fused() != Fused(scale=29.0)
+    assert CFD() != CFD(seed=1)
 
 
 def test_fusion_without_posterior_and_impostors_is_cosine(pool: Pool, database: Database) -> None:
@@ -127,8 +197,14 @@ def test_rules_are_built_by_name(name: str, kind: type[Any], frequencies: str | 
 def test_bad_rules_say_what_would_do() -> None:
     with pytest.raises(SettingError, match="did you mean 'cosine'"):
         build_reranker("cosin")
-    with pytest.raises(SettingError, match=r"alpha=1\.5"):
-        CFD(alpha=1.5)
+    with pytest.raises(SettingError, match="l2-matched"):
+        build_reranker("l2-matched")
+    for alpha in (1.01, -0.01):
+        with pytest.raises(SettingError, match=f"alpha={alpha}"):
+            CFD(alpha=alpha)
+    assert (CFD(alpha=0.0).alpha, CFD(alpha=1.0).alpha) == (0.0, 1.0)
+    with pytest.raises(SettingError, match="phase"):
+        CFD(phase="turned")
     with pytest.raises(SettingError, match="unit"):
         CFD(unit="photos")
 

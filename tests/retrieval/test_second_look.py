@@ -11,7 +11,7 @@ from PIL import Image
 from evenplace.errors import IndexFileError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search
+from evenplace.retrieval import Index, Search, fusion
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import fit_confidence, witnesses
@@ -240,6 +240,51 @@ def test_nobody_stops_where_a_better_match_may_come() -> None:
         asked.append(Looked(one.distances, inliers, one.right))
     settled = fit_look(asked).settled
     assert 60 < settled <= 120
+
+
+def looked(inliers: int, candidates: int = 10, *, lost: bool = False) -> Looked:
+    """The first candidate matches; lost: it is wrong, and a better one comes after five more."""
+    found, right = np.zeros(candidates, np.float32), np.zeros(candidates, bool)
+    found[0], found[7:8] = inliers, 400 if lost else 0
+    right[7 if lost else 0] = True
+    return Looked(np.arange(candidates, dtype=np.float32), found, right)
+
+
+def test_looking_ends_where_one_right_answer_in_two_hundred_is_lost() -> None:
+    def settled(asked: list[Looked]) -> int:
+        return fusion._settled(asked, LookWeights())
+
+    assert settled([looked(100)] * 20) == 30, "it never ends below thirty"
+    assert settled([looked(100)] * 19) == 0, "nineteen say nothing"
+    assert settled([looked(30)] * 20) == 30
+    assert settled([looked(29)] * 20) == 0
+    assert settled([looked(100, candidates=6)] * 20) == 30
+    assert settled([looked(100, candidates=5)] * 20) == 0, "nothing is left to stop before"
+    assert settled([looked(100)] * 199 + [looked(100, lost=True)]) == 30
+    assert settled([looked(100)] * 198 + [looked(100, lost=True)]) == 0
+    assert settled([looked(100)] * 198 + [looked(60, lost=True)]) == 61
+    assert settled([looked(300)] * 198 + [looked(200, lost=True)]) == 0
+
+
+def test_matches_are_weighed_where_answers_surprise_least() -> None:
+    asked = rehearsed(0.5, many=60)
+    found = fit_look(asked)
+
+    def cost(scale: float, inliers: float) -> float:
+        start = LookWeights()
+        total = np.log(scale / start.scale) ** 2 + np.log(inliers / start.inliers) ** 2
+        for one in asked:
+            if one.right.any() and not one.right.all():
+                worth = np.log1p(np.maximum(one.inliers - 10.0, 0))
+                score = inliers * worth - scale * one.distances / np.std(one.distances)
+                best = score[one.right].max()
+                total += np.log1p(np.exp(score[~one.right] - best).sum())
+        return float(total)
+
+    least = cost(found.scale, found.inliers)
+    for times in (0.97, 1.03):
+        assert least < cost(found.scale * times, found.inliers)
+        assert least < cost(found.scale, found.inliers * times)
 
 
 def test_witnesses_are_weighed_by_what_they_knew() -> None:

@@ -142,6 +142,20 @@ def test_what_else_is_kept_of_a_photo_follows_it(folder: Path, tmp_path: Path) -
         add_photos(tmp_path / "e", *drawn(3, 4))
 
 
+def test_photos_that_came_twice_bring_what_else_is_kept_twice(tmp_path: Path) -> None:
+    vectors, photos = drawn(30, 1)
+    rows = np.append(np.arange(30), [4, 7])
+    marks = np.arange(30, dtype=np.uint8)[rows, None]
+    places = Grid(20).partition(photos[rows])
+    blocks = (part for part in np.split(marks, 4))  # as points of photos come
+    index = index_descriptors(
+        vectors[rows], photos[rows], places, tmp_path / "t", extra={"marks": blocks}
+    )
+    assert len(index) == 30
+    kept = dict(zip(index.photos.paths, index.columns["marks"][:].ravel().tolist(), strict=True))
+    assert kept == {path: number for number, path in enumerate(photos.paths)}
+
+
 def test_a_new_cell_is_a_place_at_once(folder: Path) -> None:
     vector = unit(1, 24, 7)
     updated = add_photos(folder, vector, named(np.array([[-510.0, 410.0]]), ["new.jpg"]))

@@ -56,6 +56,27 @@ def test_a_scene_with_depth_is_one_for_the_fundamental_matrix() -> None:
     assert verify(views[0], views[1]).inliers < 60  # no plane explains it
 
 
+@pytest.mark.parametrize("dim", [32, 64, 128])
+def test_matches_are_mutual_and_pass_the_ratio_as_loops_have_it(dim: int) -> None:
+    random = np.random.default_rng(dim)
+    query, candidate = (random.normal(size=(count, dim)).astype(np.float32) for count in (41, 37))
+    candidate[:20] = query[:20] + random.normal(size=(20, dim)) * np.linspace(0.1, 2, 20)[:, None]
+    query, candidate = (
+        one / np.linalg.norm(one, axis=1, keepdims=True) for one in (query, candidate)
+    )
+    wanted = []
+    for at, one in enumerate(query.astype(np.float64)):
+        cosines = [float(one @ other) for other in candidate]
+        best = int(np.argmax(cosines))
+        back = int(np.argmax([float(other @ candidate[best]) for other in query]))
+        second = max(value for place, value in enumerate(cosines) if place != best)
+        if back == at and 1 - cosines[best] < 0.9**2 * (1 - second):
+            wanted.append((at, best))
+    mine, other = mutual_matches(query, candidate)
+    assert list(zip(mine.tolist(), other.tolist(), strict=True)) == wanted
+    assert len(wanted) >= 10
+
+
 def test_a_mirrored_picture_is_refuted() -> None:
     mirror = np.array([[-1.0, 0, 1], [0, 1, 0], [0, 0, 1]])
     query, candidate = pictures(mirror, wrong=20)

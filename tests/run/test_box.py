@@ -123,7 +123,7 @@ def test_python_command_line_service_and_box_give_one_answer(
             Run.open(folder).locate(photo, min_precision=least),
             open_index(folder / "index"),
         )
-        answers.append(answer_json(index, found, index_name(index)))
+        answers.append(answer_json(index, found, index_name(index.folder)))
         monkeypatch.setattr(
             sys, "argv", ["evenplace", "locate", str(folder), str(photo), "--json", *asked]
         )

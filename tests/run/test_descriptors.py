@@ -94,11 +94,11 @@ def test_what_needs_a_network_says_so(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no network for photos"):
         ep.Run(run).add(photos_at(SPOTS))
     pytest.importorskip("fastapi")
-    from evenplace.serve.served_index import Library
+    from evenplace.serve.served_index import IndexWatch
     from evenplace.serve.settings import Settings
 
     with pytest.raises(RunError, match="no network for photos, which a service needs"):
-        Library(Settings(run))
+        IndexWatch(Settings(run))
     assert "photos or --descriptor" in say("locate", run, code=2)
 
 

@@ -186,9 +186,9 @@ def test_evaluate_looks_as_locate_does(
     # a batch and a photo alone round differently: 5.7e-7 with SSE4.1's kernels, in float32
     assert [one.confidence for one in said] == pytest.approx(found.predictions.confidence, abs=1e-5)
     assert "not calibrated" not in evenplace("evaluate", run, "--queries", standins.queries)
-    plain = opened.evaluate(asked, out=tmp_path, verify=0)
+    evenplace("evaluate", run, "--queries", standins.queries, "--verify", 0)
     assert "verify" in found.cost.latency
-    assert "verify" not in plain.cost.latency
+    assert "verify" not in opened.scores().cost.latency
 
 
 def test_the_report_draws_what_matches_and_counts_what_was_refuted(

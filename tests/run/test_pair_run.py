@@ -22,7 +22,7 @@ from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.rerank import Fused
 from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
-from evenplace.serve.served_index import Library
+from evenplace.serve.served_index import IndexWatch
 from evenplace.serve.settings import Settings
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, draw_split, rehearsed
@@ -113,20 +113,20 @@ def test_what_the_classifier_learned_of_its_own_ranking_is_not_used(run: Path, t
 
 
 def test_a_service_opens_the_pair_and_follows_its_updates(run: Path, town: Path) -> None:
-    library = Library(Settings(run))
-    before = library.current.engine
+    watch = IndexWatch(Settings(run))
+    before = watch.current.engine
     assert before.describer is not None
     assert len(before.describer.dims) == 2
     photo = sorted((town / "queries").iterdir())[0]
     assert len(before.answer(str(photo)).hits) > 0
     say("index", "add", run, "--database", town / "queries")
-    assert library.refresh()
-    grown = library.current.engine
+    assert watch.refresh()
+    grown = watch.current.engine
     assert len(grown.index) == len(grown.ranking) == len(before.index) + 10
     assert Run(run).search(exact=True).answer(str(photo), 1).hits[0].path == str(photo)
     said = say("index", "remove", run, photo)
-    assert library.refresh()
-    left = library.current.engine
+    assert watch.refresh()
+    left = watch.current.engine
     assert len(left.index) == len(left.ranking) == len(before.index) + 9
     assert str(photo) not in left.index.photos.paths
     assert f"{left.index_bytes / 2**20:.1f} MiB" in said

@@ -86,12 +86,12 @@ def test_python_says_to_the_last_digit_what_the_command_line_prints(
 def test_the_service_and_the_command_line_say_one_object(made: ep.Run, town: Path) -> None:
     pytest.importorskip("fastapi")
     from evenplace.serve.responses import say_answer
-    from evenplace.serve.served_index import Library
+    from evenplace.serve.served_index import IndexWatch
     from evenplace.serve.settings import Settings
 
     photo = sorted((town / "queries").iterdir())[0]
-    snapshot = Library(Settings(made.folder)).current
-    served = say_answer(snapshot, snapshot.engine.answer(str(photo), 3)).model_dump()
+    current = IndexWatch(Settings(made.folder)).current
+    served = say_answer(current, current.engine.answer(str(photo), 3)).model_dump()
     said = json.loads(say("locate", made.folder, photo, "-k", 3, "--json"))
     for hit in said["hits"]:
         assert Path(hit.pop("path")).exists()

@@ -142,10 +142,10 @@ def test_a_photo_of_the_database_is_a_small_jpeg(client: TestClient, town: Town)
 
 def test_a_photo_whose_file_has_gone_is_said_to_be(own_town: Town) -> None:
     with serving(own_town.run) as client:
-        snapshot = client.app.state.service.library.current  # type: ignore[attr-defined]
-        photos = snapshot.engine.index.photos
-        object.__setattr__(snapshot, "path_of", lambda row: photos.paths[row] + ".gone")
-        said = client.get(f"/photos/{snapshot.version}-0")
+        served = client.app.state.service.index_watch.current  # type: ignore[attr-defined]
+        photos = served.engine.index.photos
+        object.__setattr__(served, "path_of", lambda row: photos.paths[row] + ".gone")
+        said = client.get(f"/photos/{served.version}-0")
     assert problem_of(said).type.endswith("photo-gone")
     assert "served" not in said.text, "no path of this machine"
 

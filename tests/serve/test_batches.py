@@ -16,7 +16,7 @@ from evenplace.serve import batches
 from evenplace.serve.batches import Batcher, describe
 from evenplace.serve.decode import decode_photo
 from evenplace.serve.queue import WaitingRoom
-from evenplace.serve.served_index import Library
+from evenplace.serve.served_index import IndexWatch
 from evenplace.serve.settings import Batching, Limits, Settings
 from tests.serve.conftest import Town, jpeg
 
@@ -25,7 +25,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
     sizes: list[int] = []
 
     async def go() -> None:
-        snapshot = Library(Settings(town.run)).current
+        served = IndexWatch(Settings(town.run)).current
         batcher = Batcher(
             Batching(photos=4, window_ms=500),
             Limits(),
@@ -33,11 +33,11 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
             lambda photos, seconds: sizes.append(photos),
         )
         batcher.start()
-        asked = [batcher.ask(snapshot, town.photo(n), 3) for n in range(8)]
+        asked = [batcher.ask(served, town.photo(n), 3) for n in range(8)]
         found = await asyncio.gather(*asked)
         assert [len(answer.hits) for answer in found] == [3] * 8
         began = time.perf_counter()
-        await batcher.ask(snapshot, town.photo(), 3)
+        await batcher.ask(served, town.photo(), 3)
         assert time.perf_counter() - began < 0.45, "nobody else is coming: no waiting"
         await batcher.stop()
 
@@ -49,10 +49,10 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
 
 def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
     async def go() -> list[int]:
-        snapshot = Library(Settings(town.run)).current
+        served = IndexWatch(Settings(town.run)).current
         batcher = Batcher(Batching(window_ms=200), Limits(), WaitingRoom(Limits()))
         batcher.start()
-        asked = [batcher.ask(snapshot, town.photo(n), n + 1) for n in range(4)]
+        asked = [batcher.ask(served, town.photo(n), n + 1) for n in range(4)]
         found = await asyncio.gather(*asked)
         await batcher.stop()
         return [len(answer.hits) for answer in found]
@@ -63,7 +63,7 @@ def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> No
 def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison = Library(Settings(town.run)).current
+    poison = IndexWatch(Settings(town.run)).current
     plain = batches.describe
 
     def fails(model: Any, pixels: NDArray[np.uint8]) -> Any:
@@ -118,12 +118,12 @@ def test_while_one_is_described_the_others_gather(
     monkeypatch.setattr(batches, "describe", slow)
 
     async def go() -> None:
-        snapshot = Library(Settings(town.run)).current
+        served = IndexWatch(Settings(town.run)).current
         batcher = Batcher(Batching(photos=8, window_ms=0), Limits(), WaitingRoom(Limits()))
         batcher.start()
-        first = asyncio.create_task(batcher.ask(snapshot, town.photo(), 3))
+        first = asyncio.create_task(batcher.ask(served, town.photo(), 3))
         await asyncio.to_thread(busy.wait, 20)
-        rest = [asyncio.create_task(batcher.ask(snapshot, town.photo(n), 3)) for n in range(1, 6)]
+        rest = [asyncio.create_task(batcher.ask(served, town.photo(n), 3)) for n in range(1, 6)]
         while batcher._ready.qsize() < 4:  # the fifth is in the worker's hand
             await asyncio.sleep(0.01)
         go_on.set()
@@ -149,7 +149,7 @@ def test_a_large_photo_is_not_decoded_where_others_are_described(
     async def go() -> None:
         batcher = Batcher(Batching(), Limits(), WaitingRoom(Limits()))
         batcher.start()
-        await batcher.ask(Library(Settings(town.run)).current, jpeg(side, side, quality=95), 1)
+        await batcher.ask(IndexWatch(Settings(town.run)).current, jpeg(side, side, quality=95), 1)
         await batcher.stop()
 
     asyncio.run(go())

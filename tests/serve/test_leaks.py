@@ -40,15 +40,15 @@ def test_no_exif_leaves_the_service(town: Town, tmp_path: Path) -> None:
         said = ask(client, path.read_bytes())
         assert said.status_code == 200
         assert b"secret" not in said.content
-        snapshot = client.app.state.service.library.current  # type: ignore[attr-defined]
-        object.__setattr__(snapshot, "path_of", lambda row: str(path))
-        picture = client.get(f"/photos/{snapshot.version}-0").content
+        served = client.app.state.service.index_watch.current  # type: ignore[attr-defined]
+        object.__setattr__(served, "path_of", lambda row: str(path))
+        picture = client.get(f"/photos/{served.version}-0").content
     assert b"secret" not in picture
     assert not Image.open(io.BytesIO(picture)).getexif()
 
 
 def test_no_path_of_the_database_is_said(client: TestClient, town: Town) -> None:
-    photos: Photos = client.app.state.service.library.current.engine.index.photos  # type: ignore[attr-defined]
+    photos: Photos = client.app.state.service.index_watch.current.engine.index.photos  # type: ignore[attr-defined]
     folder = str(Path(photos.paths[0]).parent)
     answers = [
         ask(client, town.photo()).text,
@@ -88,7 +88,7 @@ def test_a_mistake_of_ours_tells_no_details(
         def fail(*words: object, **more: object) -> None:
             raise RuntimeError("secret-inside")
 
-        monkeypatch.setattr(type(service.library.current.engine), "answers", fail)
+        monkeypatch.setattr(type(service.index_watch.current.engine), "answers", fail)
         said = ask(client, town.photo())
         assert problem_of(said).type.endswith("failed")
         assert "secret" not in said.text

@@ -15,7 +15,7 @@ from evenplace.errors import SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval.update import remove_photos
 from evenplace.run.run import Run
-from evenplace.serve.served_index import Library
+from evenplace.serve.served_index import IndexWatch
 from evenplace.serve.settings import Settings
 from tests.drawn import draw_photos
 from tests.serve.conftest import Town, serving
@@ -32,28 +32,28 @@ def larger(tmp_path: Path, town: Town) -> Path:
 
 def test_a_new_index_is_answered_from(own_town: Town, larger: Path) -> None:
     outcomes: list[str] = []
-    library = Library(Settings(own_town.run), on_reload=outcomes.append)
-    first = library.current
-    assert not library.refresh(), "nothing new"
+    watch = IndexWatch(Settings(own_town.run), on_reload=outcomes.append)
+    first = watch.current
+    assert not watch.refresh(), "nothing new"
     Run(own_town.run).index(read_photos(larger))
-    assert library.refresh()
-    assert len(library.current.engine.index) == 50
-    assert library.find(first.version) is first, "pages still show its photos"
+    assert watch.refresh()
+    assert len(watch.current.engine.index) == 50
+    assert watch.find(first.version) is first, "pages still show its photos"
     assert outcomes == ["opened"]
 
 
 def test_photos_that_came_and_went_are_served(own_town: Town) -> None:
     """An update shifts rows: ids, cells and files must follow."""
     with serving(own_town.run, watch_seconds=0) as client:
-        library = client.app.state.service.library  # type: ignore[attr-defined]
-        before = library.current
+        watch = client.app.state.service.index_watch  # type: ignore[attr-defined]
+        before = watch.current
         gone = before.path_of(3)
         remove_photos(own_town.run / "index", [gone])
-        assert library.refresh()
-        now = library.current
+        assert watch.refresh()
+        now = watch.current
         assert client.get("/about").json()["photos"] == 39
         assert now.path_of(3) == before.path_of(4)
-        assert before.path_of(3) == gone, "the old snapshot stays as it was"
+        assert before.path_of(3) == gone, "the old index stays as it was"
         shown = []
         for place in now.ranked():
             pictures = client.get(f"/places/{place}?limit=200").json()["pictures"]
@@ -65,25 +65,25 @@ def test_photos_that_came_and_went_are_served(own_town: Town) -> None:
 
 def test_a_broken_index_is_refused_and_the_old_one_goes_on(own_town: Town) -> None:
     outcomes: list[str] = []
-    library = Library(Settings(own_town.run), on_reload=outcomes.append)
-    first = library.current
+    watch = IndexWatch(Settings(own_town.run), on_reload=outcomes.append)
+    first = watch.current
     manifest = own_town.run / "index" / "manifest.json"
     manifest.write_text(json.dumps({"version": 999}))
     for _ in range(3):
-        assert not library.refresh()
-    assert library.current is first
-    assert "999" in library.problem
+        assert not watch.refresh()
+    assert watch.current is first
+    assert "999" in watch.problem
     assert outcomes == ["refused"], "said once"
 
 
 def test_an_index_that_is_gone_for_a_moment_is_waited_for(own_town: Town) -> None:
-    library = Library(Settings(own_town.run))
+    watch = IndexWatch(Settings(own_town.run))
     index = own_town.run / "index"
     index.rename(index.with_name("away"))
-    assert not library.refresh()
+    assert not watch.refresh()
     index.with_name("away").rename(index)
-    assert not library.refresh()
-    assert library.problem == ""
+    assert not watch.refresh()
+    assert watch.problem == ""
 
 
 def test_a_reload_under_load_fails_no_question(own_town: Town, larger: Path) -> None:
@@ -154,8 +154,8 @@ def test_the_thread_that_opened_an_index_is_gone(
         return search(*words, **options)
 
     monkeypatch.setattr(Run, "search", watched)
-    library = Library(Settings(own_town.run))
+    watch = IndexWatch(Settings(own_town.run))
     Run(own_town.run).index(read_photos(larger))
-    assert library.refresh()
+    assert watch.refresh()
     assert len(opened_by) == 2
     assert not any(thread.is_alive() for thread in opened_by)

@@ -30,11 +30,16 @@ from evenplace.study import (
     write_findings,
 )
 from evenplace.study.confidence_tables import abstention_table
-from evenplace.study.cost_tables import pipeline_table, read_bytes
 from evenplace.study.figures import CAPTIONS, FIGURES, draw_lines
 from evenplace.study.paper_page import ITEMS, ORDER, Item, markdown_html, paper_studies, write_paper
 from evenplace.study.runs import ENGINE, engine_settings, minutes
-from evenplace.study.tables import gain_table, query_columns, recall_by_area
+from evenplace.study.tables import (
+    gain_table,
+    pipeline_table,
+    query_columns,
+    read_bytes,
+    recall_by_area,
+)
 from evenplace.study.write import TABLES
 from evenplace.training.recipe import find_recipe
 from tests.drawn import draw_photos, rehearsed
@@ -126,7 +131,7 @@ def test_a_changed_setting_is_another_run(found: Findings) -> None:
 def test_tables_and_figures_are_written(
     found: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenplace.study.elsewhere.MANY", 4)  # photos of each other city
+    monkeypatch.setattr("evenplace.study.confidence_tables.MANY", 4)  # photos of each other city
     text = write_findings(found, tmp_path, command="evenplace study tiny").read_text()
     queries = found.outcomes[0].joint.overall.queries
     assert f"{queries} queries of 2 seeds" in text

@@ -16,8 +16,7 @@ from evenplace.networks.methods import METHODS
 from evenplace.retrieval.confidence import build_confidence
 from evenplace.retrieval.rerank import build_reranker
 from evenplace.training.catalogue import card, part
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import parse_settings, read_recipe
+from evenplace.training.recipe import cut_places, parse_settings, read_recipe
 from evenplace.training.schedule import build_optimiser
 from evenplace.training.specs import PlacesSpec
 from tests.drawn import photos_at

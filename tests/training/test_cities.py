@@ -5,8 +5,7 @@ import numpy as np
 from evenplace.photos import Photos, join_photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.batches import city_batches
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import read_recipe
+from evenplace.training.recipe import cut_places, read_recipe
 from evenplace.training.specs import MiningSpec, PlacesSpec
 from evenplace.training.triplets import mine_triplets
 from evenplace.training.variants import corner

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from evenplace.cli import app
 from evenplace.photos import Photos, read_photos
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import read_recipe, recipe_names
+from evenplace.training.recipe import cut_places, read_recipe, recipe_names
 from evenplace.training.variants import corner, rehearsal
 from tests.drawn import draw_photos
 

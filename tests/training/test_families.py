@@ -19,8 +19,7 @@ from evenplace.photos import Photos
 from evenplace.training.batches import Step
 from evenplace.training.compare import CliqueObjective
 from evenplace.training.loop import Trained, train
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import Recipe, read_recipe, recipe_names
+from evenplace.training.recipe import Recipe, cut_places, read_recipe, recipe_names
 from evenplace.training.variants import corner, rehearsal, with_loss
 from tests.training.town import draw_town, quick_run, small_network
 

@@ -9,8 +9,8 @@ import torch
 
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import load_checkpoint
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
 from evenplace.training.augment import Augmentation

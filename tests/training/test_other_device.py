@@ -18,8 +18,7 @@ from evenplace.networks.methods import METHODS
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
 from evenplace.training.loop import train
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import read_recipe
+from evenplace.training.recipe import cut_places, read_recipe
 from evenplace.training.start import fit_aggregator
 from evenplace.training.variants import corner, rehearsal
 from tests.other_device import DEVICE, Elsewhere, other_device

@@ -18,8 +18,7 @@ from evenplace.photos import read_photos
 from evenplace.retrieval.rerank import build_reranker
 from evenplace.run.run import Run
 from evenplace.training.loop import train
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import Recipe, find_recipe, read_recipe
+from evenplace.training.recipe import Recipe, cut_places, find_recipe, read_recipe
 from tests.training.town import draw_town
 
 PAGE = Path(__file__).parents[2] / "docs/method.md"

@@ -26,7 +26,7 @@ from evenplace.training.batches import Step, epoch_bunches
 from evenplace.training.cache import ViewSettings
 from evenplace.training.compare import clique_batch, cut_cliques, place_centres, similar_places
 from evenplace.training.distributed import Ranks
-from evenplace.training.objective import Scene
+from evenplace.training.objective import Setup
 from evenplace.training.schedule import Average, rate, warm_up
 from evenplace.training.specs import MiningSpec, TrainingSpec
 from evenplace.training.triplets import mine_triplets
@@ -96,8 +96,8 @@ def test_half_precision_is_for_devices_that_gain() -> None:
 
 
 def test_a_network_can_be_laid_out_on_a_device_without_memory() -> None:
+    from evenplace.networks.methods import NetworkSpec
     from evenplace.networks.network import build_network
-    from evenplace.networks.spec import NetworkSpec
 
     with torch.device("meta"):
         network = build_network(NetworkSpec(), weights=None)
@@ -323,11 +323,11 @@ def test_settings_out_of_range_are_refused(settings: dict[str, object], words: s
 def test_what_a_round_chose_is_not_chosen_again_until_a_later_one_is_reached(
     tmp_path: Path,
 ) -> None:
-    scene: Any = SimpleNamespace(run=tmp_path, ranks=Ranks())
-    first = Scene.choose(scene, 3, 1, lambda: {"queries": np.arange(3)})
-    again = Scene.choose(scene, 3, 1, lambda: {"queries": np.zeros(3, np.int64)})
+    setup: Any = SimpleNamespace(run=tmp_path, ranks=Ranks())
+    first = Setup.choose(setup, 3, 1, lambda: {"queries": np.arange(3)})
+    again = Setup.choose(setup, 3, 1, lambda: {"queries": np.zeros(3, np.int64)})
     assert first["queries"].tolist() == again["queries"].tolist() == [0, 1, 2]
-    Scene.forget(scene, 3, 1)
-    assert Scene.choose(scene, 3, 1, dict)["queries"].tolist() == [0, 1, 2]
-    Scene.forget(scene, 3, 2)
-    assert Scene.choose(scene, 3, 1, dict) == {}
+    Setup.forget(setup, 3, 1)
+    assert Setup.choose(setup, 3, 1, dict)["queries"].tolist() == [0, 1, 2]
+    Setup.forget(setup, 3, 2)
+    assert Setup.choose(setup, 3, 1, dict) == {}

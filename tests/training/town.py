@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 from evenplace.photos import Photos, read_photos
 from evenplace.training.loop import Trained, train
-from evenplace.training.partition import cut_places
-from evenplace.training.recipe import Recipe
+from evenplace.training.recipe import Recipe, cut_places
 from tests.drawn import draw_photos
 
 SPEC = NetworkSpec(image_size=32, dim=16, cut=8)

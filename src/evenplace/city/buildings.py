@@ -201,8 +201,7 @@ def _widths(rng: np.random.Generator, length: float, kind: str, even: bool) -> D
     widths = [rng.uniform(low, high)]
     while sum(widths) < length - 0.5 * low:
         widths.append(rng.uniform(low, high))
-    scaled: Doubles = np.array(widths) * length / sum(widths)
-    return scaled
+    return np.array(widths) * length / sum(widths)
 
 
 def _raise(style: Style, footprint: Doubles, *, corner: bool) -> Building:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
@@ -104,23 +105,24 @@ def _draw_all(
     ordered = sorted(jobs, key=lambda job: (job[1].cell[0] // 4, job[1].cell))
     chunks = [ordered[at : at + CHUNK] for at in range(0, len(ordered), CHUNK)]
     done = 0
-    for count in _drawn(chunks, seed, size, min(workers, len(chunks))):
+    for count in _drawn(chunks, partial(_draw_chunk, seed, size), min(workers, len(chunks))):
         done += count
         if progress is not None:
             progress(done, len(jobs))
+    _renderer.cache_clear()
 
 
-def _drawn(chunks: list[list[Job]], seed: int, size: int, workers: int) -> Iterator[int]:
+def _drawn(
+    chunks: list[list[Job]], draw: Callable[[list[Job]], int], workers: int
+) -> Iterator[int]:
     if workers == 1:
-        renderer = Renderer(seed, size)
-        for chunk in chunks:
-            yield _draw_chunk(renderer, chunk)
+        yield from map(draw, chunks)
         return
     # spawn, not fork: the caller may have threads (torch does), which a fork would freeze
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start, (seed, size))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
         with _no_script():
-            drawn = pool.map(_draw_in_worker, chunks)
+            drawn = pool.map(draw, chunks)
         yield from drawn
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -141,18 +143,10 @@ def _no_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-_worker: list[Renderer] = []  # the one renderer of a worker process; empty in the caller's
+_renderer = lru_cache(maxsize=1)(Renderer)  # one a process, for all its chunks
 
 
-def _start(seed: int, size: int) -> None:
-    _worker.append(Renderer(seed, size))
-
-
-def _draw_in_worker(chunk: list[Job]) -> int:
-    return _draw_chunk(_worker[0], chunk)
-
-
-def _draw_chunk(renderer: Renderer, chunk: list[Job]) -> int:
+def _draw_chunk(seed: int, size: int, chunk: list[Job]) -> int:
     for path, shot in chunk:
-        renderer.take(shot.camera, shot.day).save(path, quality=QUALITY)
+        _renderer(seed, size).take(shot.camera, shot.day).save(path, quality=QUALITY)
     return len(chunk)

@@ -56,8 +56,7 @@ class Street:
 
     def spot(self, place: float, aside: float) -> Doubles:
         """The position `place` metres from the start and `aside` metres left of the middle."""
-        where: Doubles = self.start + place * self.along + aside * self.left
-        return where
+        return self.start + place * self.along + aside * self.left
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def plan_town(seed: int) -> Town:
     across, upward = _kinds(rng), _kinds(rng)
     crossings = _crossings(rng)
     streets = _streets(crossings, across, upward)
-    uses = _uses(rng, across, upward)
+    uses = _uses(rng)
     blocks, buildings = [], []
     for i in range(LINES + 1):
         for j in range(LINES + 1):
@@ -142,7 +141,7 @@ def _streets(nodes: Doubles, across: list[str], upward: list[str]) -> tuple[Stre
     return tuple(found)
 
 
-def _uses(rng: np.random.Generator, across: list[str], upward: list[str]) -> NDArray[np.str_]:
+def _uses(rng: np.random.Generator) -> NDArray[np.str_]:
     uses = np.full((LINES + 1, LINES + 1), "built", dtype="<U6")
     inner = [(i, j) for i in range(2, LINES - 1) for j in range(2, LINES - 1)]
     square, park, green = rng.permutation(len(inner))[:3]

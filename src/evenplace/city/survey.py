@@ -74,8 +74,7 @@ def _whole(curve: Doubles, photos: int) -> Ints:
     counts = np.floor(wanted).astype(np.int64)
     left = spare - int(counts.sum())
     counts[np.argsort(-(wanted - counts), kind="stable")[:left]] += 1
-    found: Ints = np.sort(counts)[::-1] + 1
-    return found
+    return np.sort(counts)[::-1] + 1
 
 
 def plan_survey(town: Town, photos: int, seed: int) -> list[Shot]:

@@ -147,8 +147,7 @@ class View:
         focal = self.camera.focal(self.wide)
         with np.errstate(invalid="ignore"):
             found = self.camera.horizon(self.wide) - focal * (z - self.camera.height) / depth
-        rows: Floats = found.astype(np.float32)
-        return rows
+        return found.astype(np.float32)
 
     def slant(self, walls: Walls, layers: Layers) -> Floats:
         """How squarely each column meets its wall, 1 head on."""

@@ -6,26 +6,22 @@ from typing import Annotated
 import typer
 
 import evenplace
-from evenplace.cli import (
-    audit,
-    city,
-    coverage,
-    demo,
-    evaluate,
-    export,
-    fetch,
-    index,
-    locate,
-    methods,
-    photos,
-    report,
-    serve,
-    study,
-    train,
-    tune,
-)
+from evenplace.cli import fetch, index, photos
+from evenplace.cli.audit import audit
+from evenplace.cli.city import city
 from evenplace.cli.console import end_output, sentence, speak_any_name, tell
+from evenplace.cli.coverage import coverage
+from evenplace.cli.demo import demo
+from evenplace.cli.evaluate import evaluate
+from evenplace.cli.export import export
+from evenplace.cli.locate import locate
+from evenplace.cli.methods import methods
 from evenplace.cli.process import keep_freed_memory, spin_briefly, take_short_turns
+from evenplace.cli.report import report
+from evenplace.cli.serve import serve
+from evenplace.cli.study import study
+from evenplace.cli.train import train
+from evenplace.cli.tune import tune
 from evenplace.errors import EvenPlaceError
 
 app = typer.Typer(
@@ -55,21 +51,9 @@ fetch_app.command()(fetch.panoramax)
 fetch_app.command()(fetch.mapillary)
 
 for verb in (
-    audit.audit,
-    city.city,
-    coverage.coverage,
-    train.train,
-    tune.tune,
-    index.verify,
-    locate.locate,
-    evaluate.evaluate,
-    report.report,
-    study.study,
-    serve.serve,
-    methods.methods,
-    export.export,
-    demo.demo,
-):
+    audit, city, coverage, train, tune, locate, evaluate, report, study, serve, methods, export,
+    demo, index.verify,
+):  # fmt: skip
     app.command()(verb)
 
 

@@ -35,15 +35,16 @@ def audit(
     ] = None,
 ) -> None:
     """Say how uneven photos are over the places they show, and draw where.  Needs no model."""
-    from evenplace.report.audit import audit_path, title_of, write_audit
+    from evenplace.report.audit import audit_path, title_of
+    from evenplace.report.audit_page import write_audit
 
     if beside and figures is None:
         raise SettingError("--beside is drawn by --figures FOLDER; add it")
     if tiles is not None and out is None:
         raise SettingError("--tiles lies under the map of --out PAGE; add it")
     found = audit_path(
-        path, cell=cell, min_photos=min_photos, against=against, layout=which.layout,
-        choice=which.chosen(), descriptors=descriptors, predictions=predictions,
+        path, cell=cell, min_photos=min_photos, against=against, descriptors=descriptors,
+        predictions=predictions, layout=which.layout, **which.chosen(),
     )  # fmt: skip
     columns, rows = found.table()
     print_table(columns, rows, found.places.summary().splitlines()[0])

@@ -51,14 +51,19 @@ def bars() -> Iterator[Announce]:
             yield announce
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """A table that wraps rather than cuts."""
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str = "",
+    most: int | None = None,
+) -> None:
+    """A table that wraps rather than cuts.  most: columns of the screen that it may take."""
     table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    console.print(table, width=min(console.width, most or console.width))
 
 
 def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:

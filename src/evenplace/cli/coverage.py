@@ -1,16 +1,11 @@
 """evenplace coverage: where would the next photos help most?"""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evenplace.cli.console import bars, print_table, say
-
-if TYPE_CHECKING:
-    from evenplace.places.wanted import HeldOut, Wanted
-    from evenplace.retrieval import Search
 
 
 def coverage(
@@ -29,48 +24,32 @@ def coverage(
     from evenplace.photos import read_photos
     from evenplace.places import Grid
     from evenplace.places.wanted import find_wanted
-    from evenplace.report.wanted import check_list, write_wanted
-    from evenplace.run.journal import check_free
+    from evenplace.report.answers import check_out
+    from evenplace.report.wanted import KINDS, wanted_row, write_wanted
+    from evenplace.run.held_out import hold_out
     from evenplace.run.run import Run
 
     engine = Run.open(what).search() if (what / "recipe.toml").exists() else None
     photos = read_photos(what) if engine is None else engine.index.photos
     for file in out or []:  # refused before minutes of asking
-        check_list(file, photos.zones)
-        check_free(file, replace)
+        check_out(file, KINDS, photos.zones, replace)
     places = Grid().partition(photos) if engine is None else engine.index.places
-    held = None if engine is None else _asked(engine)
-    wanted = find_wanted(photos, places, most, held)
-    _print(wanted)
-    for file in out or []:
-        write_wanted(wanted, places, file)
-        say(f"written: {file}")
-
-
-def _asked(engine: "Search") -> "HeldOut | None":
-    """What a run says of some of its own photos when each is left out."""
-    from evenplace.run.held_out import hold_out
-
-    with bars() as announce:
-        held = hold_out(engine, progress=announce("asking about its own photos"))
+    held = None
+    if engine is not None:
+        with bars() as announce:
+            held = hold_out(engine, progress=announce("asking about its own photos"))
     if held is not None:
         say(
             f"{len(held.right)} of its own photos asked about, each left out: "
             f"{100 * held.right.mean():.0f} % found within 25 m"
         )
-    return held
-
-
-def _print(wanted: "Sequence[Wanted]") -> None:
-    from evenplace.report.wanted import say_sides, say_spot
-
-    print_table(
-        ("where", "take", "has", "gain in 100", "look"),
-        [
-            [say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
-             say_sides(one) + (", a gap by guess" if one.between else "")]
-            for one in wanted[:20]
-        ],
-    )  # fmt: skip
+    wanted = find_wanted(photos, places, most, held)
+    rows = [wanted_row(one) for one in wanted[:20]]
+    for row, one in zip(rows, wanted, strict=False):
+        row[-1] += ", a gap by guess" if one.between else ""
+    print_table(("where", "take", "has", "gain in 100", "look"), rows)
     if len(wanted) > 20:
         say(f"… and {len(wanted) - 20} more; --out FILE keeps all")
+    for file in out or []:
+        write_wanted(wanted, places, file)
+        say(f"written: {file}")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from evenplace.cli.console import bars, print_table, say
+from evenplace.cli.options import ForAll
 
 
 def demo(
@@ -13,9 +14,7 @@ def demo(
     photos: Annotated[int, typer.Option(help="database photos")] = 500,
     queries: Annotated[int, typer.Option(help="queries")] = 200,
     seeds: Annotated[int, typer.Option(help="towns and trainings to average over")] = 1,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value for all systems")
-    ] = None,
+    settings: ForAll = None,
 ) -> None:
     """Draw a town, train three systems on it, and report who finds the tail."""
     from evenplace.demo import run_demo

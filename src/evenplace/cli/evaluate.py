@@ -18,6 +18,7 @@ from evenplace.cli.options import (
     Verify,
     Which,
     grouped,
+    only,
 )
 from evenplace.errors import UnplacedError
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
 class Asked:
     """The queries, and whose they are."""
 
-    queries: Annotated[Path, typer.Option(help="photos to ask with; with --protocol, the data set")]
+    queries: Annotated[
+        list[Path],
+        typer.Option(help="photos to ask with, as often as needed; with --protocol, the data set"),
+    ]
     descriptors: QueryDescriptors = None
     protocol: Annotated[
         str | None, typer.Option(help="a named test: sfxl-v1, msls-val-740, nordland-1f …")
@@ -59,6 +63,11 @@ class Ways:
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False
     verify: Verify = None
 
+    def told(self) -> dict[str, Any]:
+        """Those that were given; 0 is an answer, though it equals False."""
+        given = vars(self).items()
+        return {name: value for name, value in given if value is not None and value is not False}
+
 
 @grouped
 def evaluate(
@@ -76,7 +85,7 @@ def evaluate(
 ) -> None:
     """Ask every query: recall by tier and condition, confidence, metres, cost."""
     from evenplace.evaluation.truth import read_test
-    from evenplace.retrieval.sources import read_descriptors
+    from evenplace.retrieval.descriptor_files import read_descriptors
     from evenplace.run.run import Run
 
     opened = Run.open(run, **how.how())
@@ -86,24 +95,21 @@ def evaluate(
         if photos is None:
             return
     else:
-        test = read_test(run / "index", asked.protocol, asked.queries, asked.allow_partial)
+        whole = only(asked.queries, "--protocol reads one data set")
+        test = read_test(run / "index", asked.protocol, whole, asked.allow_partial)
         say(test.describe())
         photos = test.queries
         right = replace(right, frames=test.frames, radius=test.radius or right.radius)
-    changes = {
-        name: value
-        for name, value in vars(ways).items()
-        if value is not None and value is not False  # 0 is an answer
-    }
+    changes = ways.told()
     given = read_descriptors(asked.descriptors, photos) if asked.descriptors else None
     with bars() as announce:
         scores = opened.evaluate(
             photos, given, announce=announce, **vars(right), **vars(promise), **changes
         )
-    _print(scores)
+    _print(opened, scores)
     _print_promise(opened, scores, promise, changes)
     if texts is not None:
-        from evenplace.evaluation.textfiles import write_texts
+        from evenplace.evaluation.predictions import write_texts
 
         say(f"{write_texts(scores.predictions, texts)} files in {texts}")
 
@@ -111,21 +117,21 @@ def evaluate(
 def _read(run: "Run", asked: Asked, which: Which, promise: Promise) -> "Photos | None":
     """The queries; None where their places are unknown, and what can be said then has been."""
     if asked.descriptors:
-        return which.read_given(asked.queries)
+        return which.read_given(only(asked.queries, "--descriptors are the rows of one --queries"))
     try:
-        return which.read(asked.queries)
+        return which.read(*asked.queries)
     except UnplacedError as cause:
         _without_truth(run, asked.queries, promise, str(cause))
         return None
 
 
-def _without_truth(run: "Run", queries: Path, promise: Promise, why: str) -> None:
+def _without_truth(run: "Run", queries: list[Path], promise: Promise, why: str) -> None:
     """What can be said of photos without positions; recall cannot."""
     from evenplace.run.unlabelled import judge_unlabelled
 
     tell(f"no recall: {why.split(';')[0]}")
     with bars() as announce:
-        found = run.locate_many([queries], **vars(promise), progress=announce("asking the queries"))
+        found = run.locate_many(queries, **vars(promise), progress=announce("asking the queries"))
         judged = judge_unlabelled([line for block in found for line in block])
     least = promise.min_precision
     asked = "" if least is None else f" at {100 * least:g} % asked"
@@ -145,13 +151,13 @@ def _without_truth(run: "Run", queries: Path, promise: Promise, why: str) -> Non
         tell(f"note: uncalibrated: {judged.doubt}")
 
 
-def _print(scores: "Scores") -> None:
+def _print(run: "Run", scores: "Scores") -> None:
     from evenplace.report import tables
 
     print_skipped(scores.skipped)
     counts = (
         f"{scores.overall.queries} queries, {scores.answerable.queries} with a match within "
-        f"{scores.truth}; tail {scores.tail.queries}; places found by {scores.reached_by()}"
+        f"{scores.truth}; tail {scores.tail.queries}; places found by {_finder(run, scores)}"
     )
     print_table(tables.COLUMNS, tables.score_rows([scores]), counts)
     print_table(tables.TIER_COLUMNS, tables.tier_rows([scores]))
@@ -160,6 +166,16 @@ def _print(scores: "Scores") -> None:
         print_table((*tables.CONDITION_COLUMNS, "R@1"), rows)
     print_table(tables.KNOWING_COLUMNS, tables.knowing_rows([scores]), "confidence")
     print_table(*tables.cost_table([scores]), "cost: median / 95th percentile of one query")
+
+
+def _finder(run: "Run", scores: "Scores") -> str:
+    """What found the places: prototypes that `tune` learned, or a classifier, or means."""
+    from evenplace.retrieval import open_index
+    from evenplace.retrieval.prototypes import MEANS
+
+    kind = open_index(run.folder / "index").manifest.prototypes
+    learned = kind not in ("classifier", MEANS)
+    return f"prototypes learned by {kind}" if learned else scores.reached_by()
 
 
 def _print_promise(run: "Run", scores: "Scores", promise: Promise, changes: dict[str, Any]) -> None:

@@ -24,7 +24,13 @@ def export(
 ) -> None:
     """Write descriptor and classifier as ONNX and compare them with torch; or a whole run."""
     if box is not None:
-        _export_box(Path(what), box)
+        from evenplace.run.run import Run
+
+        size = Run.open(what).export_box(box, tell)
+        say(
+            f"wrote {box}, {size / 1e6:.1f} MB; where it answers: pip install --no-deps evenplace, "
+            f"pip install -r {box / 'requirements.txt'}, evenplace serve {box}"
+        )
         return
     from evenplace.describe.export import export_onnx, network_of, some_photos
 
@@ -34,14 +40,4 @@ def export(
     say(
         f"wrote {made.path}, {made.bytes / 1e6:.1f} MB; differs from torch by at most "
         f"{made.difference:.1e}, cosine {made.cosine:.4f}"
-    )
-
-
-def _export_box(run: Path, box: Path) -> None:
-    from evenplace.run.run import Run
-
-    size = Run.open(run).export_box(box, tell)
-    say(
-        f"wrote {box}, {size / 1e6:.1f} MB; where it answers: pip install --no-deps evenplace, "
-        f"pip install -r {box / 'requirements.txt'}, evenplace serve {box}"
     )

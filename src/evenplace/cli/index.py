@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from evenplace.cli.console import bars, print_skipped, say, stoppable, tell
-from evenplace.cli.options import AllowPartial, Batched, IndexedRun, Verify, Which, grouped
+from evenplace.cli.options import AllowPartial, Batched, IndexedRun, Verify, Which, grouped, only
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -58,12 +58,20 @@ class Foreign:
             named = named or f"--set {next(iter(changes))}"
             raise SettingError(f"{named} needs its network's name; add --method")
 
+    def warn(self) -> None:
+        """Say where weights are at random."""
+        if self.method and self.checkpoint == "imagenet":
+            tell(
+                f"note: ImageNet's weights know no places; what {self.method} trains on top of "
+                "them is at random, so expect little before evenplace train"
+            )
+
     def index(
         self, run: "Run", photos: "Photos", announce: Any, changes: dict[str, Any], **laid: Any
     ) -> "Index":
         """Index photos by what was named, or by the run's own network."""
         from evenplace.places import Grid
-        from evenplace.retrieval.sources import read_descriptors
+        from evenplace.retrieval.descriptor_files import read_descriptors
 
         verify = laid["verify"] or 0
         if self.descriptors:
@@ -115,7 +123,8 @@ def build(
     run: Annotated[Path, typer.Argument(help="run folder with a trained model, or a new one")],
     *,
     database: Annotated[
-        Path, typer.Option(help="geo-tagged photos to search in; with --protocol, the data set")
+        list[Path],
+        typer.Option(help="photos to search in, as often as needed; with --protocol, the data set"),
     ],
     protocol: Annotated[
         str | None, typer.Option(help="the database of a named test: sfxl-v1, msls-val-740 …")
@@ -140,11 +149,8 @@ def build(
     foreign.check(opened, changes)
     kept = laid.how()
     photos = _read(database, which, protocol, allow_partial, given=bool(foreign.descriptors))
-    if foreign.method and foreign.checkpoint == "imagenet" and not quiet:
-        tell(
-            f"note: ImageNet's weights know no places; what {foreign.method} trains on top of them "
-            "is at random, so expect little before evenplace train"
-        )
+    if not quiet:
+        foreign.warn()
     again = "begins again" if foreign.descriptors else "goes on"
     with stoppable(lambda: f"{STOPPED} {again}"), bars() as announce:
         built = foreign.index(opened, photos, None if quiet else announce, changes, **kept)
@@ -161,14 +167,17 @@ def build(
 
 
 def _read(
-    database: Path, which: Which, protocol: str | None, allow_partial: bool, *, given: bool
+    database: list[Path], which: Which, protocol: str | None, allow_partial: bool, *, given: bool
 ) -> "Photos":
     """The database; given: its descriptors are, row by row."""
     if protocol is None:
-        return which.read_given(database) if given else which.read(database)
+        if given:
+            return which.read_given(only(database, "--descriptors are the rows of one --database"))
+        return which.read(*database)
     from evenplace.photos.protocols import read_protocol
 
-    test = read_protocol(protocol, database, allow_partial)
+    whole = only(database, "--protocol reads one data set")
+    test = read_protocol(protocol, whole, allow_partial)
     say(test.describe())
     return test.database
 
@@ -177,7 +186,9 @@ def _read(
 def add(
     run: IndexedRun,
     *,
-    database: Annotated[Path, typer.Option(help="geo-tagged photos to add")],
+    database: Annotated[
+        list[Path], typer.Option(help="geo-tagged photos to add, as often as needed")
+    ],
     replace: Annotated[
         bool, typer.Option(help="the index has these photos: describe them anew")
     ] = False,
@@ -189,7 +200,7 @@ def add(
 
     opened = Run.open(run, **how.how())
     with stoppable(lambda: f"{STOPPED} begins again"), bars() as announce:
-        grown = opened.add(which.read(database), replace=replace, announce=announce)
+        grown = opened.add(which.read(*database), replace=replace, announce=announce)
     print_skipped(grown.skipped)
     _fill(opened)
     _say(opened, grown.index)
@@ -231,12 +242,15 @@ def verify(run: IndexedRun) -> None:
 
 def _say(run: "Run", index: "Index", then: str = "") -> None:
     from evenplace.retrieval import open_index
+    from evenplace.retrieval.prototypes import MEANS
 
+    filled = index.sizes > 0
+    own = int(index.places.extra.get(MEANS, 0 * index.sizes)[filled].sum())
+    means = f"{own} places of this database's own (means of descriptors), " if own else ""
     size = sum(open_index(folder).bytes for folder in run.files.indexes)
     say(
-        f"{len(index)} photos in {int((index.sizes > 0).sum())} places, "
-        f"{int((index.labels < 0).sum())} in no place the model knows, {_means(index)}"
-        f"{size / 2**20:.1f} MiB{then}"
+        f"{len(index)} photos in {int(filled.sum())} places, {int((index.labels < 0).sum())} in "
+        f"no place the model knows, {means}{size / 2**20:.1f} MiB{then}"
     )
 
 
@@ -264,11 +278,3 @@ def _say_loss(index: "Index") -> None:
         f"photo; R@1 of {loss['asked']:.0f} photos left out: {loss['exact']:.1f} as described → "
         f"{loss['kept']:.1f} as kept{tail}"
     )
-
-
-def _means(index: "Index") -> str:
-    """How many places the database brought itself, where nobody trained."""
-    from evenplace.retrieval.prototypes import MEANS
-
-    own = int((index.places.extra.get(MEANS, index.sizes * 0)[index.sizes > 0] == 1).sum())
-    return f"{own} places of this database's own (means of descriptors), " if own else ""

@@ -13,7 +13,6 @@ from evenplace.cli.options import Batched, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from evenplace.retrieval import Answer
     from evenplace.run.run import Run
 
 
@@ -73,16 +72,24 @@ def _locate_one(
 ) -> None:
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import answer_json, index_name
-    from evenplace.retrieval.sources import read_descriptor
+    from evenplace.retrieval.descriptor_files import read_descriptor
 
     given = photo if descriptor is None else read_descriptor(descriptor)
     answer = opened.locate(given, k, **ways)
     index = open_index(opened.folder / "index")
-    plain = answer_json(index, answer, index_name(index))
+    plain = answer_json(index, answer, index_name(index.folder))
     if as_json:
         print(json.dumps(plain))
         return
-    _say(answer, plain)
+    if answer.abstains:
+        say(f"no answer: {answer.reason}; the best guesses are")
+    else:
+        shape = answer.position.ellipse
+        say(
+            f"{_place(plain['position'])}; confidence {answer.confidence:.2f}: {answer.meaning}; "
+            f"if right, 95 % within {shape.major:.0f} × {shape.minor:.0f} m, longer towards "
+            f"{shape.bearing:.0f}°"
+        )
     print_table(
         ("photo", "east", "north", "place", "similarity", "matches"),
         [
@@ -93,23 +100,14 @@ def _locate_one(
     )  # fmt: skip
 
 
-def _say(answer: "Answer", plain: dict[str, Any]) -> None:
-    if answer.abstains:
-        said = f"no answer: {answer.reason}; the best guesses are"
-    else:
-        where, shape = plain["position"], answer.position.ellipse
-        said = (
-            f"{_place(where)}; confidence {answer.confidence:.2f}: {answer.meaning}; if right, "
-            f"95 % within {shape.major:.0f} × {shape.minor:.0f} m, longer towards "
-            f"{shape.bearing:.0f}°"
-        )
-    say(said)
-
-
 def _place(where: dict[str, Any]) -> str:
     """A position as people use it: degrees if there is a globe, and metres with the zone."""
-    metres = f"east {where['east']:.1f}, north {where['north']:.1f}"
+    from evenplace.photos.cities import zone_name
+    from evenplace.photos.geodesy import say_spot
+
+    east, north = where["east"], where["north"]
+    metres = say_spot(east, north)
     if not where["zone"]:
         return metres
-    zone = f"UTM {abs(where['zone'])}{'N' if where['zone'] > 0 else 'S'}"
-    return f"{where['latitude']:.6f}, {where['longitude']:.6f} ({zone} {metres})"
+    globe = say_spot(east, north, where["latitude"], where["longitude"])
+    return f"{globe} (UTM {zone_name(where['zone'])} {metres})"

@@ -4,8 +4,8 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evenplace.run.tagging import Tagged, Tagging
 
 SHOWN = 20  # lines of the table on screen
-WIDE = 44  # letters of a reason in it
+WIDE = 100  # columns of it: a terminal's
 
 
 @dataclass(frozen=True)
@@ -109,23 +109,21 @@ class Many:
 
 def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     """Answer every photo, then write every file; what was answered before a stop is kept."""
-    from evenplace.report.answers import check_out, write_answers
+    from evenplace.report.answers import KINDS, check_out, write_answers
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.calibration import least_confidence
-    from evenplace.run.journal import check_free
     from evenplace.run.tagging import write_positions
 
     index = open_index(run.folder / "index")
     for out in many.output.files:
-        check_out(out, index.photos.zones)
-        check_free(out, many.output.replace)
+        check_out(out, KINDS, index.photos.zones, many.output.replace)
     learned, least = run.calibration(verify=many.verify), 0.0
     if many.min_precision is not None:  # refused now rather than after a walk of an hour
         least = least_confidence(many.min_precision, learned, many.insist)
     if passed := asked.say_passed():
         tell(passed)
-    journal, rate = _ask(run, asked, many, index_name(index))
+    journal, rate = _ask(run, asked, many, index_name(index.folder))
     lines = journal.answers
     if many.walk.sequence:
         lines = _followed(lines, many, least)
@@ -137,7 +135,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
         for line in lines:
             print(json.dumps(line.as_dict()))
         return
-    _print(lines, rate, learned)
+    _print(lines, rate, many.min_precision, least, learned)
     for out in many.output.files:
         say(f"written: {out}")
     if tagged is not None:
@@ -185,16 +183,20 @@ def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located
     return [replace(line, matches=line.matches[: many.k]) for line in found]
 
 
-def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -> None:
+def _print(
+    lines: "list[Located]",
+    rate: float,
+    min_precision: float | None,
+    least: float,
+    learned: "Calibration | None",
+) -> None:
     from evenplace.retrieval.calibration import find_shift
 
     rows = [[Path(line.photo).name, *_cells(line)] for line in lines[:SHOWN]]
-    print_table(("photo", "where", "give or take", "confidence", "like"), rows)
+    print_table(("photo", "where", "give or take", "confidence", "like"), rows, most=WIDE)
     if len(lines) > SHOWN:
         say(f"… and {len(lines) - SHOWN:,} more; --out FILE keeps all")
-    cut = [line for line in reversed(lines[:SHOWN]) if line.reason != _short(line.reason)]
-    for line in {line.status: line for line in cut}.values():
-        say(f"{line.status}, {Path(line.photo).name} for example: {line.reason}")
+    _say_silence(lines, min_precision, least)
     say(_summary(lines, rate))
     alike = [line.matches[0].similarity for line in lines if line.matches]
     if learned and (shifted := find_shift(alike, learned.likeness)):
@@ -202,25 +204,32 @@ def _print(lines: "list[Located]", rate: float, learned: "Calibration | None") -
 
 
 def _cells(line: "Located") -> list[str]:
-    if not line.answered or line.spot is None:
-        sure = f"{line.confidence:.2f}" if line.matches else ""
-        return [line.status, "", sure, _short(line.reason)]
-    spot = line.spot
-    where = f"east {spot.east:.1f}, north {spot.north:.1f}"
-    if spot.latitude is not None:
-        where = f"{spot.latitude:.6f}, {spot.longitude:.6f}"
-    like = Path(line.matches[0].path).name
-    return [where, f"{spot.major:.0f} m", f"{line.confidence:.2f}", like]
+    from evenplace.photos.geodesy import say_spot
+
+    sure, spot = f"{line.confidence:.2f}" if line.matches else "", line.spot
+    if not line.answered or spot is None:
+        return [line.status, "", sure, ""]
+    where = say_spot(spot.east, spot.north, spot.latitude, spot.longitude)
+    return [where, f"{spot.major:.0f} m", sure, Path(line.matches[0].path).name]
 
 
-def _short(reason: str) -> str:
-    """As much of it as a table has room for."""
-    return shorten(reason, WIDE, placeholder=" …")
+def _say_silence(lines: "list[Located]", min_precision: float | None, least: float) -> None:
+    """Why photos have no answer, each reason once: the files have every photo's own."""
+    from evenplace.retrieval.answers import say_bar
+
+    silent = [line for line in reversed(lines) if line.reason]
+    unsure = [bool(line.matches) and line.confidence < least for line in silent]
+    if min_precision is not None and any(unsure):
+        surest = max(line.confidence for line in compress(silent, unsure))
+        say(f"no answer where it is not sure enough: {say_bar(min_precision, least, surest)}")
+    others = [line for line, short in zip(silent, unsure, strict=True) if not short]
+    for line in {line.status: line for line in others}.values():
+        say(f"{line.status}, {Path(line.photo).name} for example: {line.reason}")
 
 
 def _summary(lines: "list[Located]", rate: float) -> str:
     """How many were answered, how surely, and what own positions say to it."""
-    from evenplace.report.answer_files import own_gps_gap
+    from evenplace.report.answers import own_gps_gap
 
     count = Counter(line.status for line in lines)
     told = ", ".join(f"{many:,} {status}" for status, many in count.most_common())

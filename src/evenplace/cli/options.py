@@ -4,7 +4,7 @@ A verb takes a group of them as one argument; `@grouped` puts its options on the
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -36,6 +36,7 @@ AllowPartial = Annotated[bool, typer.Option(help="accept a data set that is not 
 Tiles = Annotated[
     str | None, typer.Option(help="a base map, as in https://tiles.example/{z}/{x}/{y}.png")
 ]
+ForAll = Annotated[list[str] | None, typer.Option("--set", help="key=value for all systems")]
 City = Annotated[
     list[str] | None,
     typer.Option("--city", help="keep this city, as often as needed; all keeps strays too"),
@@ -83,13 +84,16 @@ class Which:
         typer.Option("--column", help="a table's own name: latitude=gps_lat, as often as needed"),
     ] = None
 
-    def read(self, path: Path) -> "Photos":
-        """Read photos as the options say; columns that were guessed are said in a line."""
-        from evenplace.photos import read_photos
+    def read(self, *paths: Path) -> "Photos":
+        """Read the photos of all paths; columns that were guessed are said in a line."""
+        from evenplace.photos import join_photos, read_photos
 
-        found = read_photos(path, self.layout, **self.chosen())
-        self.say_guessed(path)
-        return found
+        _refuse_twice(paths)
+        parts = []
+        for path in paths:
+            parts.append(read_photos(path, self.layout, **self.chosen()))
+            self.say_guessed(path)
+        return parts[0] if len(parts) == 1 else join_photos(parts)
 
     def read_given(self, path: Path) -> "Photos":
         """Read the photos of descriptors that others computed, row by row."""
@@ -105,7 +109,7 @@ class Which:
         from evenplace.photos.read import find_layout
 
         told = self._columns()
-        layout = self.layout or ("table" if told else find_layout(path))
+        layout = self.layout or find_layout(path, told)
         if layout == "table" and (said := say_read(path, told)):
             tell(said)
 
@@ -119,6 +123,23 @@ class Which:
         from evenplace.photos.layouts.tables import parse_columns
 
         return parse_columns(self.column or [])
+
+
+def _refuse_twice(paths: Sequence[Path]) -> None:
+    """Photos that are read twice would count twice."""
+    known: set[Path] = set()
+    for path in sorted((path.resolve() for path in paths), key=lambda path: len(path.parts)):
+        if held := known & {path, *path.parents}:
+            within = "" if path in held else f", itself and within {held.pop()}"
+            raise SettingError(f"{path} was given twice{within}; name each folder once")
+        known.add(path)
+
+
+def only(paths: list[Path], what: str) -> Path:
+    """The one path that can be meant; what: says which option takes no more."""
+    if len(paths) > 1:
+        raise SettingError(f"{what}, and {len(paths)} were given; leave all but one out")
+    return paths[0]
 
 
 def box(text: str | None) -> list[float] | None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import console, print_table
+from evenplace.cli.console import print_table, say
 
 
 def report(
@@ -27,4 +27,4 @@ def report(
     print_table(COLUMNS, score_rows(systems))
     if len(systems) > 1:
         print_table(GAIN_COLUMNS, gain_rows(systems))
-    console.print(f"report: {page}", markup=False, soft_wrap=True)
+    say(f"report: {page}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenplace.cli.console import bars, console
-from evenplace.cli.options import Box, City, Heading, Radius, Which, Zone, grouped
+from evenplace.cli.console import bars, say
+from evenplace.cli.options import Box, City, ForAll, Heading, Radius, Which, Zone, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ def study(
     ] = None,
     effort: Effort,
     asking: Asking,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value for all systems")
-    ] = None,
+    settings: ForAll = None,
     city: City = None,
     zone: Zone = None,
     bbox: Box = None,
@@ -173,12 +171,12 @@ def _one_set(
             found.append(run_study(one, splits, out, settings=settings, announce=announce))
             folder = out / "-".join([one.name, Path(data).name, *ending])
             page = write_findings(found[-1], folder, command=effort.command)
-            console.print(f"tables: {page}\nfigures: {page.parent / 'figures'}", markup=False)
+            say(f"tables: {page}\nfigures: {page.parent / 'figures'}")
     if len(studies) > 1:
         _page(found, Path(data).name, effort)
         return
     for table in studies[0].tables:
-        console.print(table_text(found[0], table) + "\n", markup=False, soft_wrap=True)
+        say(table_text(found[0], table) + "\n")
 
 
 def _transfer(
@@ -198,9 +196,9 @@ def _transfer(
             found[one.name].append(made)
     for number, study in enumerate(studies):
         beside = {name: every[number] for name, every in found.items()}
-        console.print(transfer_tables(beside), markup=False, soft_wrap=True)
+        say(transfer_tables(beside))
         page = write_transfer(beside, effort.out / f"{study.name}-transfer", effort.command)
-        console.print(f"tables: {page}", markup=False, soft_wrap=True)
+        say(f"tables: {page}")
     for name in found if len(studies) > 1 else ():
         _page(found[name], name.partition(" ")[0], effort)
 
@@ -209,4 +207,4 @@ def _page(found: Sequence["Findings"], name: str, effort: Effort) -> None:
     from evenplace.study.paper_page import write_paper
 
     page = write_paper(found, effort.out / f"paper-{name}", effort.command)
-    console.print(f"page: {page}", markup=False, soft_wrap=True)
+    say(f"page: {page}")

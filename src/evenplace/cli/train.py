@@ -9,9 +9,10 @@ from evenplace.cli.console import bars, print_skipped, say, stoppable, tell
 from evenplace.cli.options import Device, Which, grouped
 
 if TYPE_CHECKING:
+    from evenplace.run.run import Run
     from evenplace.training.loop import Trained
 
-
+STOPPED = "stopped; the same command goes on from the last checkpoint"
 RunFolder = Annotated[
     Path,
     typer.Option(
@@ -24,7 +25,9 @@ RunFolder = Annotated[
 
 @grouped
 def train(
-    photos: Annotated[Path, typer.Argument(help="folder, list or table of geo-tagged photos")],
+    photos: Annotated[
+        list[Path], typer.Argument(help="folders, lists or tables of geo-tagged photos")
+    ],
     *,
     run: RunFolder,
     method: Annotated[str, typer.Option(help="a recipe's name, or a .toml file")] = "dapr-m",
@@ -50,51 +53,46 @@ def train(
     recipe = find_recipe(method, preset)
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])
     recipe = rehearsal(recipe) if dev else recipe
-    found = which.read(photos)
+    found = which.read(*photos)
     chosen = corner(found, recipe.places.cell) if dev else found
+    opened = Run(run)
     if rank_of_process():  # one process of several speaks for all
-        Run(run).train(chosen, recipe=recipe, device=device)
+        opened.train(chosen, recipe=recipe, device=device)
         leave_ranks()
         return
     for caution in recipe.cautions():
         tell(f"note: {caution}")
-    with (
-        stoppable(lambda: "stopped; the same command goes on from the last checkpoint"),
-        bars() as announce,
-    ):
-        trained = Run(run).train(chosen, recipe=recipe, announce=announce, device=device)
-    _say_doubt(run)
+    with stoppable(lambda: STOPPED), bars() as announce:
+        trained = opened.train(chosen, recipe=recipe, announce=announce, device=device)
+    _say_doubt(opened)
     leave_ranks()
     print_skipped(found.skipped + trained.skipped)
-    _say(run, trained)
+    _say(opened, trained)
 
 
-def _say_doubt(folder: Path) -> None:
+def _say(run: "Run", trained: "Trained") -> None:
+    if trained.recall is not None:
+        say(f"held out: {trained.recall}")
+    last = trained.losses[-1] if trained.losses else float("nan")
+    say(
+        f"{run.recipe.name}: {trained.network.place_count} places, {len(trained.losses)} epochs, "
+        f"loss {last:.3f}, {trained.seconds:.0f} s; "
+        f"next: evenplace index {run.folder} --database PHOTOS"
+    )
+
+
+def _say_doubt(run: "Run") -> None:
     """What keeps the run's confidences from being probabilities."""
-    from evenplace.run.run import Run
     from evenplace.training.distributed import world_size
 
-    run = Run(folder)
-    if run.recipe.search.folds and world_size() > 1:
+    folds, folder = run.recipe.search.folds, run.folder
+    if folds and world_size() > 1:
         tell(
-            f"note: several processes leave the {run.recipe.search.folds} folds out, so confidence "
-            f"is not calibrated yet; index, then: evenplace tune {folder}"
+            f"note: several processes leave the {folds} folds out, so confidence is not "
+            f"calibrated yet; index, then: evenplace tune {folder}"
         )
     if (folder / "calibration.json").exists() and (doubt := run.files.rehearsal.doubt):
         tell(
             f"note: uncalibrated: {doubt}, so no other day could be rehearsed and no precision is "
             f"promised; with photos whose place is known: evenplace tune {folder} --queries PHOTOS"
         )
-
-
-def _say(run: Path, trained: "Trained") -> None:
-    from evenplace.run.run import Run
-
-    if trained.recall is not None:
-        say(f"held out: {trained.recall}")
-    say(
-        f"{Run(run).recipe.name}: {trained.network.place_count} places, "
-        f"{len(trained.losses)} epochs, "
-        f"loss {trained.losses[-1] if trained.losses else float('nan'):.3f}, "
-        f"{trained.seconds:.0f} s; next: evenplace index {run} --database PHOTOS"
-    )

@@ -29,7 +29,7 @@ def tune(
 
     With --queries the weights stay, and confidence is calibrated on photos whose place is known.
     """
-    from evenplace.retrieval.sources import read_descriptors
+    from evenplace.retrieval.descriptor_files import read_descriptors
     from evenplace.run.run import Run
 
     opened, asked, given = Run.open(run), None, None

@@ -1,9 +1,11 @@
 """Does a system know when it is right?  Curves and numbers for one confidence a query.
 
-Every function takes right (Q,), whether the first answer was right, and confidence (Q,), higher
-for surer.  Equal confidences are accepted or refused together, so no order among them is assumed.
+right (Q,) says whether the first answer was right, confidence (Q,) is higher for surer.  Equal
+confidences are accepted or refused together, so no order among them is assumed.  An engine answers
+with one source of confidence; `find_sources` computes the others from what it looked at, so that
+they can be judged side by side.
 
-    Q queries · U distinct confidences, surest first
+    Q queries · U distinct confidences, surest first · F frequencies
 """
 
 from dataclasses import dataclass
@@ -11,14 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.arrays import Bools, Doubles, Floats, Ints, ranges
 from evenplace.errors import SettingError
 from evenplace.evaluation.uncertainty import Interval
+from evenplace.retrieval import Batch, Index, Search
+from evenplace.retrieval.arrays import dots
+from evenplace.retrieval.confidence import CONFIDENCES, same_answer
+from evenplace.retrieval.spectrum import PolarSpectra, as_turns, draw_frequencies
 
 Sure = NDArray[np.floating]
 PRECISIONS = (0.95, 0.99)
 BINS = 10
 _RESAMPLES = 500
+POOLED = ("l2", "ratio", "sue", "posterior", "mass")  # from the candidates of a query
+SOURCES = (*POOLED, "cfd", "r")
+_ALPHA = 0.7
 
 
 @dataclass(frozen=True)
@@ -30,8 +39,7 @@ class Curve:
 
     @property
     def precision(self) -> Doubles:
-        share: Doubles = self.right / np.maximum(self.accepted, 1.0)
-        return share
+        return self.right / np.maximum(self.accepted, 1.0)
 
     @property
     def recall(self) -> Doubles:
@@ -119,7 +127,7 @@ class Ranked:
 
     def curve(self, weight: Ints | None = None) -> Curve:
         """Lower the threshold over all of them, each counted `weight` times, or once."""
-        counted = np.ones(len(self._order)) if weight is None else weight[self._order] * 1.0
+        counted = np.ones(len(self._order)) if weight is None else weight[self._order].astype(float)
         hits = np.cumsum(counted * self._right)[self._last]
         return Curve(np.cumsum(counted)[self._last], hits)
 
@@ -193,6 +201,50 @@ def compare_sources(
     ]
     low, high = np.percentile(gains, [2.5, 97.5])
     return Interval(100 * gain(np.ones(len(right), np.int64)), 100 * float(low), 100 * float(high))
+
+
+def find_sources(engine: Search, batch: Batch) -> dict[str, Floats]:
+    """The confidence of each answer by each source; nan without an answer.  (Q,) a source.
+
+    cfd is minus the distance (Eq. 13, the paper's settings) between the query and the place of
+    the answer, r that place's reliability (Eq. 10).  inliers only where candidates were looked at.
+    """
+    pooled = POOLED if engine.look is None else (*POOLED, "inliers")
+    answered = np.flatnonzero(batch.hits.rows[:, 0] >= 0)
+    found = {name: np.full(len(batch.hits), np.nan, np.float32) for name in (*pooled, "cfd", "r")}
+    for query in answered.tolist():
+        pool, ranking = batch.pools[query], batch.rankings[query]
+        spots = batch.spots[batch.pools.cuts[query] : batch.pools.cuts[query + 1]]
+        same = same_answer(int(ranking.order[0]), spots)
+        for name in pooled:
+            found[name][query] = CONFIDENCES[name](pool, ranking, spots, same)
+    if len(answered):
+        asked, rows = batch.pools.queries[answered], batch.hits.rows[answered, 0]
+        found["cfd"][answered], found["r"][answered] = _spectral(engine.ranking, asked, rows)
+    return found
+
+
+def refuse(values: Floats) -> Floats:
+    """Put queries without an answer below all others."""
+    known = np.isfinite(values)
+    least = values[known].min() if known.any() else np.float32(0)
+    return np.where(known, values, least - abs(least) * np.float32(1e-3) - np.float32(1e-6))
+
+
+def _spectral(index: Index, asked: Floats, answers: Ints) -> tuple[Floats, Floats]:
+    """Minus CFD, and r, of each query and its answer's place; a photo in no place stands alone."""
+    place = index.places_of(answers)
+    keys, which = np.unique(np.where(place < 0, -1 - answers, place), return_inverse=True)
+    inside = np.maximum(keys, 0)
+    first = np.where(keys < 0, -1 - keys, index.starts[inside])
+    last = np.where(keys < 0, -keys, index.starts[inside + 1])
+    rows, of = ranges(first, last)
+    points = draw_frequencies("paper", index.dim)
+    starts = np.searchsorted(of, np.arange(len(keys) + 1))
+    spectra = PolarSpectra.measure(index.vectors(rows), starts, points)
+    turns = as_turns(dots(asked, points))  # (Q, F)
+    distance = spectra.distances(turns, which, _ALPHA, phase="wrapped", unbiased=False)
+    return -distance, 1 / np.maximum(spectra.levels[which, 0, 0], np.float32(1e-6))
 
 
 def _check(right: Bools, confidence: Sure) -> None:

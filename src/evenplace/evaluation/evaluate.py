@@ -13,14 +13,14 @@ from evenplace.arrays import Bools, Doubles, Floats, Ints
 from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
+from evenplace.evaluation.confidence import find_sources, refuse
 from evenplace.evaluation.predictions import Predictions, find_spots
 from evenplace.evaluation.scores import Scores, summarise
-from evenplace.evaluation.sources import find_sources, refuse
 from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
 from evenplace.evaluation.truth import RANKS, Truth, first_right
 from evenplace.evaluation.uncertainty import Interval, Paired, pair
-from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
+from evenplace.places.given import nearest_within
 from evenplace.retrieval import Hits, Search
 from evenplace.retrieval.answers import join_hits
 
@@ -191,17 +191,8 @@ def query_places(engine: Search, queries: Photos, radius: float) -> tuple[Ints, 
     """
     places = engine.index.places
     own = places.locate(queries).copy()
-    lost = queries[own < 0]
-    centres = Photos.from_arrays(
-        east=places.centres[:, 0], north=places.centres[:, 1], zone=places.zones
-    )
-    near = find_nearby(centres, lost, radius)
-    asked = np.repeat(np.arange(len(lost)), np.diff(near.starts))
-    gap = np.linalg.norm(lost.positions[asked] - places.centres[near.rows], axis=1)
-    nearest = np.full(len(lost), -1)
-    farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
-    nearest[asked[farthest_first]] = near.rows[farthest_first]
-    own[own < 0] = nearest
+    centres = Photos.at(places.centres, places.zones)
+    own[own < 0] = nearest_within(centres, queries[own < 0], radius)
     return own, np.where(own >= 0, places.tiers[own], -1).astype(np.int8)
 
 

@@ -1,5 +1,7 @@
 """Every query with its answers, kept so that any figure can be drawn again without the model.
 
+Also as the text files of VPR-methods-evaluation: one a query, paths below three headings.
+
 Q queries · k hits
 """
 
@@ -20,6 +22,7 @@ from evenplace.photos.files import whole_file
 
 FAR = 2e7  # metres, half around the earth: what an answer in another zone is said to be off
 _SOURCE, _CONDITION = "confidence_", "condition_"
+QUERY, ANSWERS, POSITIVES = "Query path:", "Predictions paths:", "Positives paths:"
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,8 @@ def join_predictions(runs: Sequence[Predictions], *, one_map: bool = False) -> P
 
 def find_spots(positions: Doubles, zones: NDArray[np.integer] | int = 0) -> Ints:
     """Queries taken within the same 10 m square of a zone form one spot.  (Q, 2) -> (Q,)."""
-    squares = np.floor(positions / 10).astype(np.int64)
-    squares -= squares.min(axis=0, initial=0) if len(squares) else 0
-    keys = squares[:, 0] * (squares[:, 1].max(initial=0) + 1) + squares[:, 1]
-    keys += np.asarray(zones, np.int64) * (keys.max(initial=0) + 1)
-    which: Ints = np.unique(keys, return_inverse=True)[1]
-    return which
+    squares = np.floor(np.column_stack([np.broadcast_to(zones, len(positions)), positions / 10]))
+    return np.unique(squares, axis=0, return_inverse=True)[1].ravel()
 
 
 _COLUMNS = {  # in the file: of which field, and which of its last axis
@@ -200,3 +199,55 @@ def _join(parts: list[Any]) -> Any:
         shared = [name for name in parts[0] if all(name in part for part in parts)]
         return {name: np.concatenate([part[name] for part in parts]) for name in shared}
     return list(chain(*parts)) if isinstance(parts[0], list) else np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """One file: a query, its hits best first, and its positives, if the file lists them."""
+
+    query: str
+    hits: tuple[str, ...]
+    positives: tuple[str, ...]
+
+
+def write_texts(
+    predictions: Predictions, folder: str | Path, positives: Sequence[Sequence[str]] | None = None
+) -> int:
+    """Write 000.txt, 001.txt … into a folder; returns how many.
+
+    positives: the matches of each query; without them, the right ones among the hits.
+    """
+    width = max(3, len(str(len(predictions) - 1)))
+    for number, query in enumerate(predictions.paths):
+        hits = [path for path in predictions.hit_paths[number] if path]
+        right = predictions.hit_paths[number][predictions.hit_right[number]]
+        matches = right if positives is None else positives[number]
+        lines = [QUERY, query, "", ANSWERS, *hits, "", POSITIVES, *matches]
+        file = Path(folder) / f"{number:0{width}d}.txt"
+        with whole_file(file, RunError, lasting=False) as draft:
+            draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(predictions)
+
+
+def read_texts(where: str | Path) -> list[TextAnswer]:
+    """Read one file, or every .txt below a folder in the order of their names."""
+    path = Path(where)
+    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        raise RunError(f"{path} holds no .txt predictions; check the path")
+    return [_read_text(file) for file in files]
+
+
+def _read_text(file: Path) -> TextAnswer:
+    parts: dict[str, list[str]] = {QUERY: [], ANSWERS: [], POSITIVES: []}
+    current = None
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.strip() in parts:
+            current = line.strip()
+        elif line.strip() and current:
+            parts[current].append(line.strip())
+    if not parts[QUERY] or not parts[ANSWERS]:
+        raise RunError(
+            f"{file} has no {QUERY!r} and {ANSWERS!r}; give the files VPR-methods-evaluation writes"
+        )
+    return TextAnswer(parts[QUERY][0], tuple(parts[ANSWERS]), tuple(parts[POSITIVES]))

@@ -120,7 +120,7 @@ class Scores:
         if not path.exists():
             raise RunError(f"{path} does not exist; evaluate first: evenplace evaluate {folder}")
         tree = json.loads(path.read_text())
-        if tree.pop("version", 1) != VERSION:
+        if tree.pop("version", None) != VERSION:
             raise RunError(f"{path} is of another version of EvenPlace; evaluate again")
         hints = get_type_hints(cls)
         return cls(

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from evenplace.errors import SettingError, unknown_name
 
-from .multi_similarity_kernel import PullPush, anchor_losses
 from .prior import Counts, PriorLoss, class_weights, logit_offsets
 from .similarity import (
     IndicesTuple,
+    PullPush,
     Triplets,
+    anchor_losses,
     find_pairs,
     find_triplets,
     hardest_triplets,
@@ -114,9 +115,10 @@ def contrastive(
     first, positives, second, negatives = list_pairs(labels, indices_tuple)
     d = distances(similarities(descriptors, labels))  # (B, B)
     apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
-    w = None if weights is None else of_places(weights, labels).to(d.dtype)  # (B,)
-    near = _hinge_mean(d[first, positives] - pos_margin, first, squared, w)
-    return near + _hinge_mean(neg_margin - apart[second, negatives], second, squared, w)
+    w = None if weights is None else of_places(weights, labels)  # (B,)
+    near = _hinge_mean(d[first, positives] - pos_margin, first, w, squared=squared)
+    far = _hinge_mean(neg_margin - apart[second, negatives], second, w, squared=squared)
+    return near + far
 
 
 def triplet(
@@ -144,9 +146,8 @@ def triplet(
     d = distances(s)
     apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
     gap = d[found.anchors, found.positives] - apart[found.anchors, found.negatives]  # (T,)
-    hinge = (gap + margin).relu()
-    count = hinge.count_nonzero().clamp(min=1)
-    return _weighted(hinge, found.anchors, labels, weights).sum() / count
+    w = None if weights is None else of_places(weights, labels)  # (B,)
+    return _hinge_mean(gap + margin, found.anchors, w)
 
 
 def sare(
@@ -174,7 +175,8 @@ def sare(
         anchors, losses = _joint_losses(gap / temperature, found, len(labels))
     else:
         anchors, losses = found.anchors, F.softplus(gap / temperature)
-    return _weighted(losses, anchors, labels, weights).sum() / max(len(losses), 1)
+    w = None if weights is None else of_places(weights, labels)  # (B,)
+    return _weighted(losses, anchors, w).sum() / max(len(losses), 1)
 
 
 def distances(similarity: Tensor) -> Tensor:
@@ -182,12 +184,18 @@ def distances(similarity: Tensor) -> Tensor:
     return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
 
 
-def _hinge_mean(excess: Tensor, anchors: Tensor, squared: bool, w: Tensor | None) -> Tensor:
-    """Average the hinge of (T,) pairs over those where it is not 0."""
+def _hinge_mean(
+    excess: Tensor, anchors: Tensor, w: Tensor | None, *, squared: bool = False
+) -> Tensor:
+    """Average the hinge of (T,) pairs or triplets over those where it is not 0."""
     hinge = excess.relu()
     count = hinge.count_nonzero().clamp(min=1)
-    losses = hinge**2 / 2 if squared else hinge
-    return (losses if w is None else losses * w[anchors]).sum() / count
+    return _weighted(hinge**2 / 2 if squared else hinge, anchors, w).sum() / count
+
+
+def _weighted(losses: Tensor, anchors: Tensor, w: Tensor | None) -> Tensor:
+    """Each of (T,) losses times the weight of its anchor's place.  w: (B,)."""
+    return losses if w is None else losses * w[anchors].to(losses.dtype)
 
 
 def _joint_losses(exponents: Tensor, found: Triplets, batch: int) -> tuple[Tensor, Tensor]:
@@ -197,12 +205,6 @@ def _joint_losses(exponents: Tensor, found: Triplets, batch: int) -> tuple[Tenso
     table[:, batch] = 0.0
     table = table.index_put((row, found.negatives), exponents)
     return keys // batch, torch.logsumexp(table, dim=1)
-
-
-def _weighted(losses: Tensor, anchors: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
-    if weights is None:
-        return losses
-    return losses * of_places(weights, labels)[anchors].to(losses.dtype)
 
 
 class PairLoss(PriorLoss):

@@ -129,6 +129,11 @@ def share_of(rows: int, rank: int, ranks: int) -> tuple[int, int]:
 
 def gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:
     """All ranks' rows, of which each rank may have another number.  (b, ...) -> (B, ...)."""
+    return _gather(rows, group)[0]
+
+
+def _gather(rows: Tensor, group: "dist.ProcessGroup") -> tuple[Tensor, int]:
+    """The same, and where this rank's own begin."""
     ranks = dist.get_world_size(group)
     sizes = torch.zeros(ranks, dtype=torch.int64, device=rows.device)
     sizes[dist.get_rank(group)] = len(rows)
@@ -137,7 +142,8 @@ def gather_rows(rows: Tensor, group: "dist.ProcessGroup") -> Tensor:
     padded[: len(rows)] = rows
     parts = [torch.empty_like(padded) for _ in range(ranks)]
     dist.all_gather(parts, padded, group)
-    return torch.cat([part[:size] for part, size in zip(parts, sizes.tolist(), strict=True)])
+    every = torch.cat([part[:size] for part, size in zip(parts, sizes.tolist(), strict=True)])
+    return every, int(sizes[: dist.get_rank(group)].sum())
 
 
 class GatherRows(torch.autograd.Function):
@@ -154,11 +160,8 @@ class GatherRows(torch.autograd.Function):
     ) -> Tensor:
         ctx.group, ctx.summed, ctx.rows = group, summed, len(rows)
         ctx.times = dist.get_world_size(group) if multiplied else 1
-        before = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=rows.device)
-        before[dist.get_rank(group) + 1 :] = len(rows)
-        dist.all_reduce(before, dist.ReduceOp.SUM, group)
-        ctx.start = int(before[dist.get_rank(group)])
-        return gather_rows(rows, group)
+        every, ctx.start = _gather(rows, group)
+        return every
 
     @staticmethod
     @once_differentiable

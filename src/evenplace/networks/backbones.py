@@ -89,18 +89,11 @@ def _dinov2(channels: int, depth: int, *, registers: int = 0, name: str) -> Back
     )
 
 
-_EFFICIENTNETS = {  # output channels, input size of the ImageNet weights
-    0: (1280, 224),
-    1: (1280, 240),
-    2: (1408, 288),
-    3: (1536, 300),
-    4: (1792, 380),
-    5: (2048, 456),
-    6: (2304, 528),
-    7: (2560, 600),
-}
-_VITS = {"small": (384, 12), "base": (768, 12), "large": (1024, 24), "giant": (1536, 40)}
+# Of B0 to B7 and of Lite0 to Lite4: output channels, input size of the ImageNet weights.
+_CHANNELS = (1280, 1280, 1408, 1536, 1792, 2048, 2304, 2560)
+_SIZES = (224, 240, 288, 300, 380, 456, 528, 600)
 _LITE_SIZES = (224, 240, 260, 280, 300)
+_VITS = {"small": (384, 12), "base": (768, 12), "large": (1024, 24), "giant": (1536, 40)}
 _VGG16 = BackboneSpec(
     channels=512,
     input_size=320,
@@ -119,7 +112,8 @@ def _table() -> dict[str, BackboneSpec]:
     for number in (0, 1):
         lite = table[f"efficientnet-lite{number}"]
         table[f"efficientnet-lite{number}-bands"] = _banded(lite, (5, 6))
-    table |= {f"efficientnet-b{n}": _efficientnet(n, *v) for n, v in _EFFICIENTNETS.items()}
+    for number, (channels, size) in enumerate(zip(_CHANNELS, _SIZES, strict=True)):
+        table[f"efficientnet-b{number}"] = _efficientnet(number, channels, size)
     table["resnet18"] = _resnet(18, (64, 64, 128, 256, 512))
     table |= {f"resnet{n}": _resnet(n, (64, 256, 512, 1024, 2048)) for n in (50, 101, 152)}
     table["vgg16"] = _VGG16

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError, WeightsError, unknown_name
 from evenplace.networks.checkpoints import is_checkpoint, load_checkpoint
-from evenplace.networks.methods import METHODS, Facts, network_spec
+from evenplace.networks.methods import METHODS, Facts, NetworkSpec, network_spec
 from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.networks.published_keys import SYSTEMS, seems_to_be
-from evenplace.networks.spec import NetworkSpec
 from evenplace.networks.weightfiles import Progress, Release, cosplace_release, fetch, read_weights
 
 _WEIGHTS = ("imagenet", "official")

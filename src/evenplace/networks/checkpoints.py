@@ -20,8 +20,8 @@ from evenplace.arrays import Array
 from evenplace.errors import RunError
 from evenplace.networks.classifiers import LevelClassifiers
 from evenplace.networks.fingerprint import PLACES
+from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network
-from evenplace.networks.spec import NetworkSpec
 from evenplace.photos.files import because, whole_file
 
 ABOUT = "evenplace"  # one entry of the header, so that the same tensors give the same bytes

@@ -191,14 +191,12 @@ class ConvolutionAdapter(nn.Module):
         narrow = half // 16
         self.down, self.up = nn.Linear(dim, half), nn.Linear(half, dim)
         self.branch1 = _Convolution(half, half // 2, 1)
-        self.branch3 = nn.Sequential(
-            _Convolution(half, narrow, 1), _Convolution(narrow, half // 4, 3)
-        )
-        self.branch5 = nn.Sequential(
-            _Convolution(half, narrow, 1), _Convolution(narrow, half // 4, 5)
+        self.branch3, self.branch5 = (
+            nn.Sequential(_Convolution(half, narrow, 1), _Convolution(narrow, half // 4, size))
+            for size in (3, 5)
         )
 
-    def forward(self, tokens: Tensor, grid: tuple[int, int]) -> Tensor:
+    def forward(self, tokens: Tensor, grid: Grid) -> Tensor:
         inner = F.relu(self.down(tokens))  # (B, T, D/2)
         patches, beside = inner.tensor_split([grid[0] * grid[1]], dim=1)
         maps = patches.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)  # (B, D/2, h, w)

@@ -11,7 +11,7 @@ from evenplace.errors import SettingError
 from evenplace.networks.aggregators import AGGREGATORS, Request
 from evenplace.networks.backbones import Backbone, build_backbone
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
-from evenplace.networks.spec import NetworkSpec
+from evenplace.networks.methods import NetworkSpec
 from evenplace.photos.pictures import height_width
 
 _LONG = 4096  # beyond this a whole eigendecomposition takes minutes

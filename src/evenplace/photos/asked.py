@@ -24,7 +24,6 @@ from evenplace.photos.scan import is_archive, unpacked, walk_pictures
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 4096  # photos at a time
 FRAMES = 32  # of a video, which wait in memory
-UNSEEN = Seen("")  # of a frame, which says nothing of itself
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Picture:
     @cached_property
     def shot(self) -> Seen:
         """What it says of itself; a frame says nothing."""
-        return read_shot(self.source) if isinstance(self.source, str) else UNSEEN
+        return read_shot(self.source) if isinstance(self.source, str) else Seen("")
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,7 @@ def _listed(file: Path) -> list[str]:
 def _tabled(file: Path) -> list[str]:
     """The paths of a table, whether it has positions or not."""
     table = tables.load_table(file)
-    lower = {name.lower().strip(): name for name in table.column_names}
-    column = next((lower[one] for one in tables.USUAL["path"] if one in lower), None)
+    column = tables.usual_column("path", table.column_names)
     if column is None:
         raise PhotoError(
             f"{file} has no column of paths ({', '.join(table.column_names)}); call it path"
@@ -151,14 +149,7 @@ def _beside(file: Path, name: str) -> str:
 
 
 def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:
-    for second, frame in _read_frames(path, every):
-        name = f"{path}#t={second:.2f}"
-        if name not in done:
-            yield Picture(name, frame, second=second)
-
-
-def _read_frames(path: str, every: float = 1.0) -> Iterator[tuple[float, Image.Image]]:
-    """Yield a frame every so many seconds, and the second it is of, turned upright."""
+    """A frame every so many seconds, turned upright, but for those `done`."""
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # its complaints are not sentences
     import cv2
 
@@ -173,7 +164,8 @@ def _read_frames(path: str, every: float = 1.0) -> Iterator[tuple[float, Image.I
             good, pixels = film.retrieve()
             if good:
                 given += 1
-                yield second, Image.fromarray(pixels[:, :, ::-1])
+                if (name := f"{path}#t={second:.2f}") not in done:
+                    yield Picture(name, Image.fromarray(pixels[:, :, ::-1]), second=second)
     finally:
         film.release()
     if not given:

@@ -11,7 +11,6 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
-from evenplace.photos.layouts.tables import USUAL
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
 from evenplace.photos.scan import check_exists
@@ -85,8 +84,8 @@ def check_photos(
 ) -> Check:
     """Read photos, say what was understood, and put a few of them on a sheet of thumbnails."""
     check_exists(Path(path))
-    named = any(settings.get(column) for column in USUAL if column != "zone")
-    name = layout or ("table" if named else find_layout(Path(path)))
+    told = [name for name, value in settings.items() if value is not None]
+    name = layout or find_layout(Path(path), told)
     photos = read_photos(path, layout=name, **settings)
     if "path" not in photos.table.column_names:
         raise PhotoError(
@@ -103,9 +102,9 @@ def check_photos(
     return Check(name, photos, tuple(unreadable))
 
 
-def contact_sheet(photos: Photos, unreadable: list[Skipped], count: int = TRIED) -> Image.Image:
+def contact_sheet(photos: Photos, unreadable: list[Skipped]) -> Image.Image:
     """Thumbnails of photos spread evenly over the set; those that do not open are noted."""
-    at = np.unique(np.linspace(0, len(photos) - 1, count).astype(int))
+    at = np.unique(np.linspace(0, len(photos) - 1, TRIED).astype(int))
     tiles = []
     for path in photos[at].paths:
         try:

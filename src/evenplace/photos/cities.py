@@ -7,6 +7,8 @@ is called after its zone, 31N, and further clusters of the zone 31N-2, 31N-3 …
 """
 
 import re
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +67,9 @@ def find_clusters(east: Doubles, north: Doubles, apart: float = APART) -> Ints:
     root = _joined(root, first[sure], second[sure])
     open_ = ~sure & (root[first] != root[second])
     if open_.any():
-        spots = _Spots(east, north, cell)
-        near = [spots.near(*pair, apart) for pair in zip(first[open_], second[open_], strict=True)]
+        spots = _spots(east, north, cell)
+        pairs = zip(first[open_].tolist(), second[open_].tolist(), strict=True)
+        near = [_gap(spots(one), spots(other)) <= apart for one, other in pairs]
         root = _joined(root, root[first[open_][near]], root[second[open_][near]])
     _, cluster = np.unique(root, return_inverse=True)  # (K,)
     sizes = np.bincount(cluster, np.bincount(cell))
@@ -116,23 +119,18 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
     return found, table[keys]
 
 
-class _Spots:
-    """The photos of each cell, to 100 m."""
+def _spots(east: Doubles, north: Doubles, cell: Ints) -> Callable[[int], Doubles]:
+    """A function from a cell to where its photos are, to 100 m: (…, 2)."""
+    order, starts = np.argsort(cell, kind="stable"), np.append(0, np.cumsum(np.bincount(cell)))
 
-    def __init__(self, east: Doubles, north: Doubles, cell: Ints) -> None:
-        self.order = np.argsort(cell, kind="stable")
-        self.starts = np.append(0, np.cumsum(np.bincount(cell)))
-        self.axes = (east, north)
-        self.seen: dict[int, Doubles] = {}
+    @cache
+    def of(number: int) -> Doubles:
+        rows = order[starts[number] : starts[number + 1]]
+        return np.unique(np.stack([east[rows], north[rows]], axis=1) // _FINE, axis=0) * _FINE
 
-    def of(self, cell: int) -> Doubles:
-        if cell not in self.seen:
-            rows = self.order[self.starts[cell] : self.starts[cell + 1]]
-            spots = np.stack([axis[rows] for axis in self.axes], axis=1)
-            self.seen[cell] = np.unique(spots // _FINE, axis=0) * _FINE
-        return self.seen[cell]
+    return of
 
-    def near(self, one: int, other: int, apart: float) -> bool:
-        """Whether two cells hold photos within the distance of each other."""
-        gaps = [np.hypot(*(self.of(other) - spot).T).min() for spot in self.of(one)]
-        return bool(min(gaps) <= apart)
+
+def _gap(one: Doubles, other: Doubles) -> float:
+    """Metres between the nearest of two sets of spots."""
+    return min(float(np.hypot(*(other - spot).T).min()) for spot in one)

@@ -84,7 +84,7 @@ def fetch_panoramax(
     box: Box, out: Path, *, api: str = PANORAMAX, most: int = 1000, rate: float = 5.0,
     tell: Tell | None = None,
 ) -> int:  # fmt: skip
-    """Fetch the photos of a box: west, south, east, north.  -> how many are new."""
+    """Fetch the photos of a box: west, south, east, north.  -> how many the folder has."""
     _check(box, most, rate)
     client = Client(rate)
     where = ",".join(f"{side:g}" for side in box)
@@ -133,23 +133,21 @@ def _keep(items: Iterator[Item], client: Client, out: Path, most: int, tell: Tel
     """Download what is not there yet; a row is written once its picture is whole."""
     out.mkdir(parents=True, exist_ok=True)
     table, known = out / INDEX, _known(out / INDEX)
-    new = len(known)
     for seen, address in items:
         if seen.path in known or not _NAME.fullmatch(seen.path):
             continue
-        if new >= most:
+        if len(known) >= most:
             break
         data = client.get(address, headers=False)  # a token is for the API alone
         with whole_file(out / seen.path) as draft:
             draft.write_bytes(data)
         _add_row(table, seen)
         known.add(seen.path)
-        new += 1
         if tell:
-            tell(new, most)
+            tell(len(known), most)
     if not known:
         raise PhotoError("there are no photos in that box; try a larger one: west,south,east,north")
-    return new
+    return len(known)
 
 
 def _known(table: Path) -> set[str]:

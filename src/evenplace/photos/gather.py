@@ -1,6 +1,7 @@
 """From what a reader found to `Photos`: rows without a position are set aside."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,31 @@ def gather_seen(
     return gather(columns, reasons=reasons, where=where)
 
 
-def picture_beside(file: Path, name: str) -> str | None:
-    """The path of a picture in a file's folder, or in images/ there; None where it is not."""
-    for folder in (file.parent, file.parent / "images"):
-        if name and (folder / name).is_file():
-            return str(folder / name)
-    return None
+def files_beside(table: Path) -> Callable[[str], str | None]:
+    """From a name to the path of a file beside a table, or in images/ there; None if there is none.
+
+    The disk is asked once a folder rather than once a file.
+    """
+    folders: dict[str, set[str]] = {}
+
+    def find(name: str) -> str | None:
+        for start in (table.parent, table.parent / "images"):
+            parent, _, base = os.path.join(start, name).rpartition("/")  # noqa: PTH118, a million of them
+            if parent not in folders:
+                folders[parent] = set(os.listdir(parent)) if os.path.isdir(parent) else set()  # noqa: PTH112, PTH208
+            if base in folders[parent]:
+                return f"{parent}/{base}"
+        return None
+
+    return find
+
+
+def json_head(path: Path, *suffixes: str) -> str:
+    """How a file of JSON begins: enough to tell its layout; empty for other files."""
+    if path.suffix.lower() not in suffixes or not path.is_file():
+        return ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(1 << 16)
 
 
 def gather(

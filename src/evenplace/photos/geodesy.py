@@ -70,6 +70,15 @@ def to_degrees(east: ArrayLike, north: ArrayLike, zone: int) -> tuple[Doubles, D
     return np.asarray(lat), np.asarray(lon)
 
 
+def say_spot(
+    east: float, north: float, latitude: float | None = None, longitude: float | None = None
+) -> str:
+    """A position as people read it: degrees where there is a globe, else metres."""
+    if latitude is None or np.isnan(latitude):
+        return f"east {east:.1f}, north {north:.1f}"
+    return f"{latitude:.6f}, {longitude:.6f}"
+
+
 def degrees(positions: Doubles, zones: ArrayLike) -> Doubles:
     """Latitude and longitude of UTM positions, nan in zone 0: (..., 2), (...) -> (..., 2)."""
     globe = np.full(positions.shape, np.nan)

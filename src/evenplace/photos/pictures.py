@@ -93,6 +93,14 @@ def _reduced(image: Image.Image, least: int) -> Image.Image:
     return small
 
 
+def jpeg_bytes(picture: Image.Image, quality: int) -> bytes:
+    """A JPEG of the pixels only: no EXIF, no profile, no comment."""
+    clean, data = Image.new("RGB", picture.size), io.BytesIO()
+    clean.paste(picture)
+    clean.save(data, "JPEG", quality=quality)
+    return data.getvalue()
+
+
 def picture_name(source: str | Path | bytes | Image.Image) -> str:
     """What to call a picture in a sentence about it."""
     if isinstance(source, bytes):
@@ -147,15 +155,9 @@ def _rgb(image: Image.Image) -> Image.Image:
 
 
 def _reason(source: str | Path | bytes | Image.Image, cause: Exception) -> str:
-    if source == b"" or (isinstance(source, str | Path) and _is_empty(Path(source))):
+    named = Path(source) if isinstance(source, str | Path) else None
+    if source == b"" or (named and named.is_file() and named.stat().st_size == 0):
         return "is empty (0 bytes)"
     if isinstance(cause, UnidentifiedImageError):
         return "is no picture that can be decoded"
     return f"cannot be decoded ({cause})"
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        return path.is_file() and path.stat().st_size == 0
-    except OSError:
-        return False

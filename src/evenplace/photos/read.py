@@ -1,7 +1,7 @@
 """Reading photos, whatever the layout: found by looking at the path, or named."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,8 +73,7 @@ def read_photos(
     check_exists(where)
     where = unpacked(where) if is_archive(where) else where
     given = {key: value for key, value in settings.items() if value is not None}
-    named = tables.USUAL.keys() & given.keys() - {"zone"}  # columns: then it is a table
-    name = layout or ("table" if named else find_layout(where))
+    name = layout or find_layout(where, given)
     if name not in LAYOUTS:
         raise unknown_name("layout", name, LAYOUTS)
     zone, known = given.pop("zone", None), inspect.signature(LAYOUTS[name].read).parameters
@@ -94,12 +93,15 @@ def read_photos(
 
 def read_rows(path: str | Path, layout: str | None = None, **columns: Any) -> Photos:
     """Photos for descriptors that others computed: every row, whether its file is here or not."""
-    name = layout or ("table" if columns else find_layout(Path(path)))
+    name = layout or find_layout(Path(path), columns)
     return read_photos(path, name, city="all", files=False if name == "table" else None, **columns)
 
 
-def find_layout(path: Path) -> str:
-    """The name of the first layout that recognises the path."""
+def find_layout(path: Path, settings: Iterable[str] = ()) -> str:
+    """The first layout that recognises the path; a table where settings name its columns."""
+    if tables.USUAL.keys() & set(settings) - {"zone"}:
+        return "table"
+    path = unpacked(path) if is_archive(path) else path
     for name, layout in LAYOUTS.items():
         if layout.recognises(path):
             return name

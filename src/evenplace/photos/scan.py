@@ -82,11 +82,6 @@ def first_pictures(folder: Path, count: int) -> list[str]:
     return list(islice(walk_pictures(folder), count)) if folder.is_dir() else []
 
 
-def base_names(paths: pa.Array) -> pa.Array:
-    """The last part of each path: a folder called a@b must not disturb the fields of a name."""
-    return pc.replace_substring_regex(paths, r"^.*/", "")
-
-
 def _listed(folder: Path, listed: Path, pattern: str | None) -> Iterator[str]:
     with listed.open(encoding="utf-8") as lines:
         for line in lines:

@@ -291,11 +291,7 @@ def _zones(zone: ArrayLike, length: int) -> NDArray[np.int8]:
             f"there is no UTM zone {zones[beyond].flat[0]}; "
             "zones are 1 to 60, negative in the south, 0 for local metres"
         )
-    return (
-        np.broadcast_to(zones.astype(np.int8), (length,))
-        if zones.ndim == 0
-        else zones.astype(np.int8)
-    )
+    return np.broadcast_to(zones.astype(np.int8), zones.shape or (length,))
 
 
 def _headings(heading: ArrayLike | None, length: int) -> Floats:

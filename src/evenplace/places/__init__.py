@@ -3,9 +3,8 @@
 from typing import Any
 
 from evenplace.errors import PlaceError, unknown_name
-from evenplace.places.focal import FocalGrid
 from evenplace.places.given import Given
-from evenplace.places.grid import Grid, GridGroups
+from evenplace.places.grid import FocalGrid, Grid, GridGroups
 from evenplace.places.intersection import Intersection
 from evenplace.places.kdtree import KdTree
 from evenplace.places.quadtree import Quadtree

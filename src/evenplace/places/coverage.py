@@ -45,7 +45,11 @@ class Need:
 
 def cover(photos: Photos, places: Places) -> Coverage:
     """Count photos by tier, heading and year; photos outside every place do not count."""
-    check_same(photos, places)
+    if len(photos) != len(places.labels):
+        raise PlaceError(
+            f"the places were made from {len(places.labels)} photos and here are {len(photos)}; "
+            "cut the map again for these"
+        )
     inside = places.labels >= 0
     labels = places.labels[inside]
     tier = places.tiers[labels]
@@ -53,6 +57,8 @@ def cover(photos: Photos, places: Places) -> Coverage:
     known = np.isfinite(heading)
     side = np.minimum(heading[known] * (HEADINGS / 360), HEADINGS - 1).astype(np.int64)
     headings = _count_pairs(tier[known], side, len(TIERS), HEADINGS)
+    seen = np.zeros((len(places), HEADINGS), bool)
+    seen[labels[known], side] = True
     time = photos.time[inside]
     dated = ~np.isnat(time)
     year = time[dated].astype("datetime64[Y]").astype(np.int64) + 1970
@@ -61,7 +67,7 @@ def cover(photos: Photos, places: Places) -> Coverage:
         headings=headings if known.any() else headings[:, :0],
         years=years,
         by_year=_count_pairs(tier[dated], at, len(TIERS), len(years)),
-        sides=_distinct_of(labels[known], side, len(places)),
+        sides=seen.sum(axis=1),
     )
 
 
@@ -97,15 +103,6 @@ def find_needs(places: Places, block: float = 200.0, most: int = 12) -> list[Nee
     ]
 
 
-def check_same(photos: Photos, places: Places) -> None:
-    """Refuse places of other photos."""
-    if len(photos) != len(places.labels):
-        raise PlaceError(
-            f"the places were made from {len(places.labels)} photos and here are {len(photos)}; "
-            "cut the map again for these"
-        )
-
-
 def _centre(places: Places, mine: Bools) -> tuple[float, float]:
     east, north = places.centres[mine].mean(axis=0)
     return float(east), float(north)
@@ -114,13 +111,6 @@ def _centre(places: Places, mine: Bools) -> tuple[float, float]:
 def _count_pairs(first: NDArray[np.integer], second: Ints, rows: int, columns: int) -> Ints:
     flat = first.astype(np.int64) * columns + second
     return np.bincount(flat, minlength=rows * columns).reshape(rows, columns)
-
-
-def _distinct_of(labels: Ints, kinds: Ints, count: int) -> Ints:
-    """How many different kinds each place has: (C,)."""
-    seen = np.zeros((count, int(kinds.max(initial=0)) + 1), bool)
-    seen[labels, kinds] = True
-    return np.asarray(seen.sum(axis=1), np.int64)
 
 
 @dataclass(frozen=True)

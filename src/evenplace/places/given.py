@@ -66,24 +66,29 @@ class Given(CutByCity):
 
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """The place whose middle is nearest each position, within reach: (N, 2) -> (N,)."""
-        found = np.full(len(positions), -1, np.int64)
         if not len(ids):
-            return found
-        centres = self.outlines(ids, 0).mean(axis=1)
-        near = find_nearby(Photos.at(centres), Photos.at(positions), self.reach)
-        asked = np.repeat(np.arange(len(positions)), near.counts)
-        gap = np.hypot(*(positions[asked] - centres[near.rows]).T)
-        farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
-        found[asked[farthest_first]] = near.rows[farthest_first]
-        return found
+            return np.full(len(positions), -1, np.int64)
+        centres = self.outlines(ids).mean(axis=1)
+        return nearest_within(Photos.at(centres), Photos.at(positions), self.reach)
 
-    def outlines(self, ids: Ints, zone: int) -> Doubles:
+    def outlines(self, ids: Ints) -> Doubles:
         """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
         return box_outlines(np.array(self.boxes).reshape(-1, 4))
 
     def settings(self) -> dict[str, Any]:
         plain = {"column": self.column, "min_photos": self.min_photos, "reach": self.reach}
         return plain | {"boxes": [list(box) for box in self.boxes]}
+
+
+def nearest_within(centres: Photos, asked: Photos, radius: float) -> Ints:
+    """The centre nearest to each photo, -1 where none is within the radius: (N,)."""
+    near = find_nearby(centres, asked, radius)
+    of = np.repeat(np.arange(len(asked)), near.counts)
+    gap = np.linalg.norm(asked.positions[of] - centres.positions[near.rows], axis=1)
+    found = np.full(len(asked), -1, np.int64)
+    farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
+    found[of[farthest_first]] = near.rows[farthest_first]
+    return found
 
 
 def _values(photos: Photos, column: str) -> tuple[Ints, Bools]:

@@ -58,7 +58,7 @@ class Intersection(CutByCity):
         labels = [one.locate(positions, heading) for one in self.parents]
         return look_up(span.pack(ids.T), span.pack(labels), span.total)
 
-    def outlines(self, ids: Ints, zone: int) -> Doubles:
+    def outlines(self, ids: Ints) -> Doubles:
         """The box where a place's parents overlap: (C, m) -> (C, 4, 2)."""
         low = np.full((len(ids), 2), -np.inf)
         high = np.full((len(ids), 2), np.inf)
@@ -73,4 +73,4 @@ class Intersection(CutByCity):
 
 def _rows(parents: Sequence[Places]) -> Span:
     """Every combination of places, one of each partition."""
-    return Span.between([0] * len(parents), [max(len(one) - 1, 0) for one in parents])
+    return Span((0,) * len(parents), tuple(map(len, parents)))

@@ -77,7 +77,7 @@ class KdTree(CutByCity):
         place[np.searchsorted(leaves, ids[:, 0])] = np.arange(len(ids))
         return place[self._grown.find(positions)]
 
-    def outlines(self, ids: Ints, zone: int) -> Doubles:
+    def outlines(self, ids: Ints) -> Doubles:
         """The box of each leaf: (C, 1) -> (C, 4, 2)."""
         return box_outlines(self._grown.boxes(ids[:, 0]))
 

@@ -21,17 +21,18 @@ class Span:
     low: tuple[int, ...]
     size: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        if self.total >= 1 << 62:
+            raise PlaceError(
+                f"the photos span {' × '.join(map(str, self.size))} cells, more than can be "
+                "numbered; look for wrong coordinates or take a larger cell"
+            )
+
     @classmethod
     def between(cls, low: Iterable[int], high: Iterable[int]) -> "Span":
         """The span from the lowest to the highest id, both within it."""
         first = tuple(int(one) for one in low)
-        span = cls(first, tuple(int(h) - lo + 1 for lo, h in zip(first, high, strict=True)))
-        if span.total >= 1 << 62:
-            raise PlaceError(
-                f"the photos span {' × '.join(map(str, span.size))} cells, more than can be "
-                "numbered; look for wrong coordinates or take a larger cell"
-            )
-        return span
+        return cls(first, tuple(int(h) - lo + 1 for lo, h in zip(first, high, strict=True)))
 
     @property
     def total(self) -> int:

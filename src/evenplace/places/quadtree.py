@@ -81,7 +81,7 @@ class Quadtree(CutByCity):
             labels = np.maximum(labels, look_up(known, span.pack(cells.T), span.total))
         return labels
 
-    def outlines(self, ids: Ints, zone: int) -> Doubles:
+    def outlines(self, ids: Ints) -> Doubles:
         """The square of each cell: (C, 3) -> (C, 4, 2)."""
         side = self.finest * 2.0 ** (self.levels - 1 - ids[:, 0])
         corners: Doubles = (ids[:, None, 1:] + CORNERS) * side[:, None, None]

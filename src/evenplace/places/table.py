@@ -37,7 +37,7 @@ class Rule(Protocol):
     def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
         """Which row of `ids` each position lies in, -1 for none: (N, 2) -> (N,)."""
 
-    def outlines(self, ids: Ints, zone: int) -> Doubles:
+    def outlines(self, ids: Ints) -> Doubles:
         """The corners of each place, east and north: (C, k) -> (C, V, 2)."""
 
 
@@ -109,7 +109,7 @@ class Places:
         groups: NDArray[np.int32] | None = None,
     ) -> Self:
         """Complete the places of one map: outlines give centres and areas."""
-        corners = rule.outlines(ids, where.zone)  # (C, V, 2)
+        corners = rule.outlines(ids)  # (C, V, 2)
         return cls(
             labels=labels,
             ids=ids,
@@ -162,7 +162,7 @@ class Places:
     def outlines(self) -> Doubles:
         """The corners of each place: (C, V, 2)."""
         parts = [
-            one.rule.outlines(self.ids[self.home == number, : one.width], one.zone)
+            one.rule.outlines(self.ids[self.home == number, : one.width])
             for number, one in enumerate(self.maps)
         ]
         return np.concatenate([part for part in parts if len(part)] or parts[:1])

@@ -123,8 +123,7 @@ def weigh_views(
     angle = turn(photos.heading[near.rows], wanted)
     facing = np.where(np.isnan(angle), 0.25, np.maximum(0, 1 - angle / 90))
     weight = (1 - away / RADIUS) * facing * (away > beyond)
-    found: Doubles = np.bincount(of, weight, len(spots)).astype(np.float64)
-    return found
+    return np.bincount(of, weight, len(spots)).astype(np.float64)
 
 
 def _openness(curve: Curve, held: HeldOut, places: int) -> Doubles:
@@ -184,5 +183,4 @@ def _worth(
     """What one photo more at each spot is worth to all spots around it, of one side: (W,)."""
     rows = near.rows
     gains = leave[rows] * (curve(have[rows] + weight) - curve(have[rows]))
-    found: Doubles = np.bincount(of, gains, len(have)).astype(np.float64)
-    return found
+    return np.bincount(of, gains, len(have)).astype(np.float64)

@@ -3,8 +3,8 @@
 # N photos · C places
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from evenplace.places.grid import Grid
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio, share_with_half, tiers
 from evenplace.report.audit_answers import Answers, read_answers, recall_by_tier
-from evenplace.retrieval.sources import read_descriptors
+from evenplace.retrieval.descriptor_files import read_descriptors
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,37 @@ class TierRow:
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything the page shows, as numbers."""
+    """How uneven photos are over places: everything the page shows, as numbers."""
 
     photos: Photos
     places: Places
-    coverage: Coverage
-    needs: list[Need]
-    tiers: list[TierRow]
-    imbalance: float
-    gini: float
-    half: float  # the smallest share of the places that holds half of the photos
-    against: Places | None = None
-    diversity: Diversity | None = None
+    against: Places | None = None  # another cut of the same photos
+    diversity: Diversity | None = None  # where there are descriptors
     answers: Answers | None = None
-    recall: list[tuple[str, int, Interval]] = field(default_factory=list)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return cover(self.photos, self.places)
+
+    @cached_property
+    def needs(self) -> list[Need]:
+        return find_needs(self.places)
+
+    @cached_property
+    def tiers(self) -> list[TierRow]:
+        return [_tier(self, number) for number in range(len(TIERS))]
+
+    @cached_property
+    def recall(self) -> list[tuple[str, int, Interval]]:
+        return [] if self.answers is None else recall_by_tier(self.answers, self.places)
 
     def sentence(self) -> str:
         """The one thing to know."""
-        tail = self.tiers[-1]
-        inside = max(int(self.places.counts.sum()), 1)
+        counts = self.places.counts
+        tail = self.tiers[-1].photos / max(int(counts.sum()), 1)
         return (
-            f"Half of the photos are in {self.half:.0%} of the places, and the least photographed "
-            f"30 % of the places hold {tail.photos / inside:.1%} of the photos."
+            f"Half of the photos are in {share_with_half(counts):.0%} of the places, and the least "
+            f"photographed 30 % of the places hold {tail:.1%} of the photos."
         )
 
     def notes(self) -> list[str]:
@@ -97,10 +106,10 @@ class Audit:
         taken = np.bincount(self.photos.city)
         photos = dict(zip(self.photos.cities, taken.tolist(), strict=True))
         rows = [
-            [name, f"{photos[name]:,}", *_uneven(self.places.counts[city == at])]
+            [name, f"{photos[name]:,}", *uneven(self.places.counts[city == at])]
             for at, name in enumerate(names)
         ]
-        return columns, [*rows, ["all", f"{len(self.photos):,}", *_uneven(self.places.counts)]]
+        return columns, [*rows, ["all", f"{len(self.photos):,}", *uneven(self.places.counts)]]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows by tier, for the terminal and the page alike."""
@@ -124,34 +133,7 @@ class Audit:
         ]
 
 
-def audit_photos(
-    photos: Photos,
-    places: Places,
-    *,
-    against: Places | None = None,
-    descriptors: NDArray[np.floating] | None = None,
-    answers: Answers | None = None,
-) -> Audit:
-    """Measure how uneven photos are over places; `against` is another cut of the same photos."""
-    coverage = cover(photos, places)
-    diversity = None if descriptors is None else measure_diversity(descriptors, places)
-    return Audit(
-        photos=photos,
-        places=places,
-        coverage=coverage,
-        needs=find_needs(places),
-        tiers=[_tier(places, number, coverage, diversity) for number in range(len(TIERS))],
-        imbalance=imbalance_ratio(places.counts),
-        gini=gini(places.counts),
-        half=share_with_half(places.counts),
-        against=against,
-        diversity=diversity,
-        answers=answers,
-        recall=[] if answers is None else recall_by_tier(answers, places),
-    )
-
-
-def _uneven(counts: NDArray[np.int64]) -> list[str]:
+def uneven(counts: NDArray[np.int64]) -> list[str]:
     """Places, imbalance, Gini, the share of places with half the photos, the tail's share."""
     if not len(counts):
         return ["0", "–", "–", "–", "–"]
@@ -175,23 +157,21 @@ def audit_path(
     cell: float = 20.0,
     min_photos: int = 1,
     against: str = "kd-tree",
-    layout: str | None = None,
-    choice: Mapping[str, Any] | None = None,
     descriptors: str | Path | None = None,
     predictions: str | Path | None = None,
+    **choice: Any,
 ) -> Audit:
     """Audit a folder: what the command does.  `against` names a partition, or is "none".
 
-    choice: which of its photos, as `read_photos` takes it (`city`, `zone`, `bbox`).
+    choice: which of its photos, as `read_photos` takes it (`layout`, `city`, `zone`, `bbox`).
     """
-    photos, places = cut_path(
-        path, cell=cell, min_photos=min_photos, layout=layout, **(choice or {})
-    )
-    return audit_photos(
+    photos, places = cut_path(path, cell=cell, min_photos=min_photos, **choice)
+    given = None if descriptors is None else read_descriptors(descriptors, photos)
+    return Audit(
         photos,
         places,
         against=None if against == "none" else _rival(against, photos, places),
-        descriptors=None if descriptors is None else read_descriptors(descriptors, photos),
+        diversity=None if given is None else measure_diversity(given, places),
         answers=None if predictions is None else read_answers(predictions, photos),
     )
 
@@ -219,27 +199,10 @@ def _rival(name: str, photos: Photos, places: Places) -> Places:
     return cut
 
 
-def write_audit(
-    audit: Audit,
-    path: str | Path,
-    title: str = "Audit",
-    pictures: int = 300,
-    tiles: str | None = None,
-) -> Path:
-    """Write the page: one file, with up to `pictures` small photos inside.
-
-    tiles: the address of a base map, which the page then asks of the network.
-    """
-    from evenplace.report.audit_page import audit_page
-    from evenplace.report.page import write_page
-
-    return write_page(audit_page(audit, title, Path(path).parent, pictures, tiles), path)
-
-
-def _tier(places: Places, number: int, coverage: Coverage, diversity: Diversity | None) -> TierRow:
-    mine = places.tiers == number
-    counts = places.counts[mine]
-    alike = np.array([np.nan]) if diversity is None else diversity.mean[mine]
+def _tier(audit: Audit, number: int) -> TierRow:
+    mine = audit.places.tiers == number
+    counts, sides = audit.places.counts[mine], audit.coverage.sides[mine]
+    alike = np.array([np.nan]) if audit.diversity is None else audit.diversity.mean[mine]
     alike = alike[np.isfinite(alike)]
     return TierRow(
         name=TIERS[number],
@@ -247,6 +210,6 @@ def _tier(places: Places, number: int, coverage: Coverage, diversity: Diversity 
         photos=int(counts.sum()),
         least=int(counts.min(initial=counts.max(initial=0))),
         most=int(counts.max(initial=0)),
-        sides=float(coverage.sides[mine].mean()) if mine.any() else float("nan"),
+        sides=float(sides.mean()) if mine.any() else float("nan"),
         similarity=float(alike.mean()) if len(alike) else float("nan"),
     )

@@ -13,12 +13,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from evenplace.errors import PhotoError
-from evenplace.evaluation.textfiles import read_texts
+from evenplace.evaluation.predictions import read_texts
 from evenplace.evaluation.uncertainty import Interval, interval
-from evenplace.photos.names import read_names
+from evenplace.photos.layouts.sfxl import read_names
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
+
+RADIUS = 25.0  # metres within which an answer is right where no file says what is
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Answers:
     names: list[str]
 
 
-def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answers:
+def read_answers(path: str | Path, photos: Photos) -> Answers:
     """Read predictions.parquet, one text file, or a folder of them (one a query)."""
     where = Path(path)
     if where.suffix == ".parquet":
@@ -42,7 +44,7 @@ def read_answers(path: str | Path, photos: Photos, radius: float = 25.0) -> Answ
     known = {Path(one).name: row for row, one in enumerate(photos.paths)}
     at, zones = _positions(queries, photos, known)
     best, others = _positions(firsts, photos, known)
-    near = (np.hypot(*(at - best).T) <= radius) & (zones == others)
+    near = (np.hypot(*(at - best).T) <= RADIUS) & (zones == others)
     listed = np.array([one.hits[0] in one.positives for one in asked], bool)
     told = np.array([bool(one.positives) for one in asked], bool)
     return Answers(at, zones, np.where(told, listed, near), queries)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenplace.photos.geodesy import degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
-from evenplace.report.audit import Audit
+from evenplace.report.audit import Audit, uneven
 from evenplace.report.audit_figures import heading_figure, tails_figure, year_figure
 from evenplace.report.figures import inline_svg, rank_count
 from evenplace.report.map import (
@@ -27,18 +27,25 @@ from evenplace.report.map import (
     say_cities,
     tiles_under,
 )
-from evenplace.report.page import Figure, Section, page, part, say, table_html
+from evenplace.report.page import Figure, Section, page, part, say, table_html, write_page
 from evenplace.report.pictures import Pictures, sample_pictures
 
 DOTS = 20_000
 LISTED = 200  # of the photos left out
 
 
-def audit_page(
-    audit: Audit, title: str, folder: Path, pictures: int, tiles: str | None = None
-) -> str:
-    """The whole page; `folder` is where it will lie."""
-    copies = Pictures(folder, pictures)
+def write_audit(
+    audit: Audit,
+    path: str | Path,
+    title: str = "Audit",
+    pictures: int = 300,
+    tiles: str | None = None,
+) -> Path:
+    """Write the page: one file, with up to `pictures` small photos inside.
+
+    tiles: the address of a base map, which the page then asks of the network.
+    """
+    copies = Pictures(Path(path).parent, pictures)
     sections = [
         _numbers(audit),
         _cities(audit),
@@ -50,34 +57,26 @@ def audit_page(
         _needs(audit),
         _left_out(audit, copies),
     ]
-    return page(
-        title,
-        [section for section in sections if section is not None],
-        lead=audit.sentence(),
-        foot=f"Written by evenplace audit. Places: {audit.places.rule.name}, "
-        f"{_settings(audit.places)}.",
-    )
-
-
-def _settings(places: Places) -> str:
-    told = {
-        name: value
-        for name, value in places.rule.settings().items()
+    shown, rule = [section for section in sections if section is not None], audit.places.rule
+    settings = ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in rule.settings().items()
         if not isinstance(value, dict | list | tuple) and value is not None
-    }
-    return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-                     for name, value in told.items())  # fmt: skip
+    )
+    foot = f"Written by evenplace audit. Places: {rule.name}, {settings}."
+    return write_page(page(title, shown, lead=audit.sentence(), foot=foot), path)
 
 
 def _numbers(audit: Audit) -> Section:
     places, tail = audit.places, audit.tiers[-1]
+    count, imbalance, even, half, _ = uneven(places.counts)
     figures = [
         Figure(f"{len(audit.photos):,}", "photos", f"{places.outside:,} outside every place"),
-        Figure(f"{len(places):,}", "places", f"{places.areas.sum() / 1e6:.2f} km² seen"),
-        Figure(f"{audit.imbalance:,.0f} : 1", "imbalance",
+        Figure(count, "places", f"{places.areas.sum() / 1e6:.2f} km² seen"),
+        Figure(imbalance, "imbalance",
                f"{places.counts.max():,} to {places.counts.min():,} photos"),
-        Figure(f"{audit.gini:.2f}", "Gini", "0 even, 1 all in one place"),
-        Figure(f"{audit.half:.0%}", "of the places", "hold half of the photos"),
+        Figure(even, "Gini", "0 even, 1 all in one place"),
+        Figure(half, "of the places", "hold half of the photos"),
         Figure(f"≤ {tail.most:,}", "photos in a tail place", f"{tail.places:,} places"),
     ]  # fmt: skip
     columns, rows = audit.table()

@@ -30,6 +30,7 @@ from evenplace.report.tables import span
 
 INK, ACCENT = "#010203", "#d55e00"
 DRAWN = 300  # points of a curve: more than a page shows
+TENTHS = 10  # parts of the ranks whose recall is told
 BAND = 24  # parts the ranks are cut into for the band of similarities
 _VARIABLES = {
     INK: "currentColor",
@@ -158,7 +159,7 @@ def rank_count(
     if diversity is not None:
         _diversity_band(right, diversity, order)
     for colour, scores in zip(cycle(SYSTEM_COLOURS), systems, strict=False):
-        middles, recall = _recall_along(scores, order)
+        middles, recall = _recall_along(scores, len(order))
         right.plot(middles, recall, "o-", ms=4, color=colour, label=f"R@1 {scores.name}")
     told = (["R@1, %"] if systems else []) + (["similarity × 100"] if diversity else [])
     right.set(ylim=(0, 100), ylabel=" · ".join(told))
@@ -190,21 +191,20 @@ def _mean(values: NDArray[np.float64]) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _recall_along(
-    scores: Scores, order: NDArray[np.int64], bins: int = 10
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """R@1 of the queries of each tenth of the ranked places; nan where a tenth has none."""
-    rank_of = np.empty(len(order), np.int64)
-    rank_of[order] = np.arange(len(order))
-    asked = scores.predictions.places >= 0
-    ranks = rank_of[scores.predictions.places[asked]]
-    right = scores.predictions.first_right[asked] == 0
-    edges = np.linspace(0, len(order), bins + 1)
-    which = np.clip(np.digitize(ranks, edges) - 1, 0, bins - 1)
-    total = np.bincount(which, minlength=bins)
-    hits = np.bincount(which, weights=right, minlength=bins)
+def _recall_along(scores: Scores, drawn: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """R@1 of the queries of each tenth of a system's ranked places; nan where a tenth has none.
+
+    drawn: places along the axis, which may be those of another system.
+    """
+    run, count = scores.predictions, len(scores.places)
+    rank_of = np.empty(count, np.int64)
+    rank_of[np.argsort(-scores.places.counts, kind="stable")] = np.arange(count)
+    asked = run.places >= 0
+    which = rank_of[run.places[asked]] * TENTHS // count
+    total = np.bincount(which, minlength=TENTHS)
+    hits = np.bincount(which, weights=run.first_right[asked] == 0, minlength=TENTHS)
     with np.errstate(invalid="ignore"):
-        return (edges[:-1] + edges[1:]) / 2, 100 * hits / total
+        return (np.arange(TENTHS) + 0.5) / TENTHS * drawn, 100 * hits / total
 
 
 def _tier_bands(axes: Axes, places: Places) -> None:

@@ -6,6 +6,7 @@ Every kind has some queries of every tier, so that the page's tier switch always
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from evenplace.photos.pictures import open_within
 from evenplace.places.tiers import TIERS
 from evenplace.report.page import part
 from evenplace.report.pictures import Pictures, data_url
-from evenplace.report.reasons import find_reasons, tell_reason
+from evenplace.report.reasons import tell_reasons
 from evenplace.retrieval import Index
 from evenplace.retrieval.local_features import LOCAL_FEATURES
 from evenplace.retrieval.second_look import SecondLook
@@ -38,10 +39,7 @@ _MOST = 60  # lines between them
 
 
 def gallery_html(
-    systems: Sequence[Scores],
-    pictures: Pictures | None = None,
-    seed: int = 0,
-    look: SecondLook | None = None,
+    systems: Sequence[Scores], pictures: Pictures | None = None, look: SecondLook | None = None
 ) -> Markup:
     """A block a query: the query, then each system's top 5, with the likely reason of a failure.
 
@@ -49,14 +47,14 @@ def gallery_html(
     query and the last system's answer share.
     """
     pictures = pictures or Pictures()
-    reasons = [find_reasons(scores) for scores in systems]
+    reasons = [tell_reasons(scores) for scores in systems]
     kinds, blocks = [], Markup()
     for kind, chosen in _sort(systems).items():
         total = sum(len(rows) for rows in chosen.values())
         if total:
             kinds.append((kind, KINDS[kind], f"{total:,}"))
         for tier, rows in chosen.items():
-            some = np.random.default_rng((seed, len(tier))).permutation(rows)[:A_TIER]
+            some = np.random.default_rng((0, len(tier))).permutation(rows)[:A_TIER]
             for query in some.tolist():
                 blocks += _block(systems, reasons, query, tier, kind, pictures, look)
     return part("gallery", list(TIERS), kinds, blocks)
@@ -79,7 +77,7 @@ def _sort(systems: Sequence[Scores]) -> dict[str, dict[str, NDArray[np.int64]]]:
 
 def _block(
     systems: Sequence[Scores],
-    reasons: Sequence[NDArray[np.str_]],
+    reasons: Sequence[Sequence[str]],
     query: int,
     tier: str,
     kind: str,
@@ -97,11 +95,7 @@ def _block(
         query=pictures.html(asked.paths[query], "the query"),
         caption=f"query, {tier}{many}",
         systems=[
-            (
-                one.name,
-                tell_reason(one, query, str(why[query])),
-                [_answer(one.predictions, query, rank, pictures) for rank in range(_SHOWN)],
-            )
+            (one.name, why[query], _answers(one.predictions, query, pictures))
             for one, why in zip(systems, reasons, strict=True)
         ],
         matches=match_drawing(
@@ -110,17 +104,16 @@ def _block(
     )
 
 
-def _answer(run: Predictions, query: int, rank: int, pictures: Pictures) -> dict[str, Any]:
-    """One answer of the first five; one that is missing has no path."""
-    path = run.hit_paths[query][rank] if rank < run.hit_paths.shape[1] else ""
-    if not path:
-        return {"path": ""}
-    gap = float(run.hit_metres[query, rank])
-    kind = "right" if run.hit_right[query, rank] else "wrong"
-    far = f"{gap:.0f} m" if gap < FAR else "another city"
-    text = f"{kind}, {far} away"
-    picture = pictures.html(path, text)
-    return {"path": path, "kind": kind, "text": text, "far": far, "picture": picture}
+def _answers(run: Predictions, query: int, pictures: Pictures) -> list[dict[str, Any]]:
+    """The first five answers; one that is missing has no path."""
+    told: list[dict[str, Any]] = []
+    shown = zip(run.hit_paths[query], run.hit_metres[query], run.hit_right[query], strict=True)
+    for path, gap, right in islice(shown, _SHOWN):
+        kind, far = "right" if right else "wrong", f"{gap:.0f} m" if gap < FAR else "another city"
+        text = f"{kind}, {far} away"
+        picture = pictures.html(path, text) if path else ""
+        told.append({"path": path, "kind": kind, "text": text, "far": far, "picture": picture})
+    return told + [{"path": ""}] * (_SHOWN - len(told))
 
 
 def open_look(index: Index | None) -> SecondLook | None:

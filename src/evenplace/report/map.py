@@ -75,16 +75,8 @@ class Tiles:
         latitude, longitude = to_degrees(spots[:, 0], spots[:, 1], self.zone)
         x = _EARTH * np.radians(longitude)
         y = _EARTH * np.log(np.tan(np.pi / 4 + np.radians(latitude) / 2))
-        found = [
-            part
-            for axis in (x, y)
-            for part in (
-                axis[0],
-                (axis[2] - axis[1]) / (2 * reach),
-                (axis[4] - axis[3]) / (2 * reach),
-            )
-        ]
-        return [float(part) for part in found]
+        slopes = [np.diff(axis[1:])[::2] / (2 * reach) for axis in (x, y)]
+        return [float(x[0]), *slopes[0].tolist(), float(y[0]), *slopes[1].tolist()]
 
 
 def tiles_under(url: str | None, places: Places) -> Tiles | None:

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from evenplace.errors import EvenPlaceError, RunError
+from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
 
 # Okabe and Ito's vermilion, orange and bluish green, darkened apart: told apart without red-green
@@ -67,9 +67,9 @@ def say(name: str, *values: Any, **named: Any) -> Markup:
     return _macro("captions.html", name)(*values, **named)
 
 
-def write_page(text: str, path: str | Path, error: type[EvenPlaceError] = RunError) -> Path:
+def write_page(text: str, path: str | Path) -> Path:
     """Write a page whole, or say why it could not be."""
-    with whole_file(path, error) as draft:
+    with whole_file(path, RunError) as draft:
         draft.write_text(text, encoding="utf-8")
     return Path(path)
 

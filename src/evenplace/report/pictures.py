@@ -1,7 +1,6 @@
 """Photos on a page: small copies inside it while they last, links to the files after."""
 
 import base64
-import io
 import os
 from pathlib import Path
 from urllib.parse import quote
@@ -11,7 +10,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from evenplace.errors import PhotoError
-from evenplace.photos.pictures import open_picture
+from evenplace.photos.pictures import jpeg_bytes, open_picture
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.report.page import part
@@ -80,6 +79,4 @@ def sample_pictures(photos: Photos, places: Places, pictures: Pictures) -> dict[
 
 def data_url(picture: Image.Image) -> str:
     """A picture as the source of an <img>."""
-    packed = io.BytesIO()
-    picture.save(packed, "JPEG", quality=72)
-    return f"data:image/jpeg;base64,{base64.b64encode(packed.getvalue()).decode()}"
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg_bytes(picture, quality=72)).decode()}"

@@ -68,20 +68,26 @@ def _looked(scores: Scores, mine: NDArray[np.bool_]) -> list[str]:
 REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "verified", "refuted", "meaning")
 
 
-def tell_reason(scores: Scores, query: int, reason: str) -> str:
-    """One query's reason as a sentence with its metres and ranks."""
-    run = scores.predictions
-    away = float(run.hit_metres[query, 0])
-    rank = int(run.first_right[query]) + 1
+def tell_reasons(scores: Scores) -> list[str]:
+    """Each query's reason as a sentence with its metres and ranks.  (Q,)."""
+    run, radius = scores.predictions, f"{scores.truth.radius:g} m"
+    looked = run.sources.get("inliers")
+    seen = [""] * len(run)
+    if looked is not None:
+        seen = [f"; {max(0, int(points))} points match" for points in looked]
+    away, rank = run.hit_metres[:, 0].tolist(), (run.first_right + 1).tolist()
     sentences = {
-        RIGHT: f"right, {away:.0f} m away",
+        RIGHT: "right, {0:.0f} m away",
         "no match": "no photo of this spot in the database",
         "not in the pool": "not in the pool: its place was not shortlisted",
-        "near miss": f"near miss: {away:.0f} m, just outside {scores.truth.radius:g} m",
-        "looks away": f"{away:.0f} m away, but looking another way",
-        "look-alike": f"look-alike {away:,.0f} m away; the right one is number {rank}",
-        "far look-alike": f"look-alike {away:,.0f} m away",
+        "near miss": "near miss: {0:.0f} m, just outside {1}",
+        "looks away": "{0:.0f} m away, but looking another way",
+        "look-alike": "look-alike {0:,.0f} m away; the right one is number {2}",
+        "far look-alike": "look-alike {0:,.0f} m away",
     }
-    inliers = run.sources.get("inliers")
-    seen = "" if inliers is None else f"; {max(0, int(inliers[query]))} points match"
-    return sentences[reason] + seen
+    return [
+        sentences[reason].format(metres, radius, number) + points
+        for reason, metres, number, points in zip(
+            find_reasons(scores).tolist(), away, rank, seen, strict=True
+        )
+    ]

@@ -41,23 +41,23 @@ class Cloud:
         return 100 * float(np.mean(self.labels[alike.argmax(axis=1)] == self.labels))
 
 
-def choose_places(index: Index, run: Predictions, seed: int = 0) -> NDArray[np.int64]:
+def choose_places(index: Index, run: Predictions) -> NDArray[np.int64]:
     """Up to ten tail places with at least three photos, those of the queries included."""
     at = run.places[run.places >= 0] if run.descriptors is not None else run.places[:0]
     photos = np.asarray(index.sizes) + np.bincount(at, minlength=len(index.sizes))
     tail = np.flatnonzero((photos >= LEAST) & (index.places.tiers == TIERS.index("tail")))
-    return np.sort(np.random.default_rng(seed).permutation(tail)[:PLACES])
+    return np.sort(np.random.default_rng(0).permutation(tail)[:PLACES])
 
 
 def gather_clouds(
-    systems: Sequence[Scores], indexes: Sequence[Index], seed: int = 0
+    systems: Sequence[Scores], indexes: Sequence[Index]
 ) -> tuple[list[Cloud], NDArray[np.int64]]:
     """The same photos of the same places as each system describes them, and the places chosen.
 
     Systems whose index holds other photos or places are left out.
     """
     first, clouds = indexes[0], []
-    places = choose_places(first, systems[0].predictions, seed)
+    places = choose_places(first, systems[0].predictions)
     for scores, index in zip(systems, indexes, strict=True):
         if np.array_equal(index.places.ids, first.places.ids) and len(index) == len(first):
             clouds.append(_gather(scores, index, places))
@@ -79,13 +79,13 @@ def _gather(scores: Scores, index: Index, places: NDArray[np.int64]) -> Cloud:
     return Cloud(scores.name, numbers, np.concatenate([np.empty(0, np.int64), *labels]), asked)
 
 
-def lay_out(descriptors: Floats, seed: int = 0) -> NDArray[np.float64]:
+def lay_out(descriptors: Floats) -> NDArray[np.float64]:
     """t-SNE on the plane, cosine distances.  (N, D) -> (N, 2)."""
     from openTSNE import TSNE
 
     perplexity = max(2.0, min(15.0, (len(descriptors) - 1) / 3))
     layout = TSNE(
-        perplexity=perplexity, metric="cosine", neighbors="exact", random_state=seed, n_jobs=1,
+        perplexity=perplexity, metric="cosine", neighbors="exact", random_state=0, n_jobs=1,
         negative_gradient_method="bh",
     ).fit(np.asarray(descriptors, np.float64))  # fmt: skip
     return np.asarray(layout)
@@ -104,12 +104,12 @@ def tail_places(systems: Sequence[Scores], indexes: Sequence[Index]) -> tuple[Fi
 
 
 @mpl.rc_context(STYLE)
-def tail_scatter(clouds: Sequence[Cloud], seed: int = 0) -> Figure:
+def tail_scatter(clouds: Sequence[Cloud]) -> Figure:
     """One panel a system, one colour a place."""
     figure = Figure(figsize=(3.6 * len(clouds), 3.6), layout="constrained")
     for number, cloud in enumerate(clouds):
         axes: Any = figure.add_subplot(1, len(clouds), number + 1)
-        spots = lay_out(cloud.descriptors, seed)
+        spots = lay_out(cloud.descriptors)
         query = np.arange(len(spots)) >= len(spots) - cloud.asked
         for label in np.unique(cloud.labels):
             for kind, marker in ((~query, "o"), (query, "^")):

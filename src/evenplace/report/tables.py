@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenplace.evaluation import Scores, compare_pairs
+from evenplace.evaluation.conditions import LABELS
 from evenplace.places.tiers import TIERS
 
 COLUMNS = (
@@ -76,17 +77,17 @@ def knowing_rows(systems: Sequence[Scores]) -> list[list[str]]:
 
 
 def condition_rows(systems: Sequence[Scores]) -> list[list[str]]:
-    """R@1 by condition: a row for each label, a column for each system."""
-    return [
-        [
-            what,
-            label,
-            str(recalls.queries),
-            *(str(scores.conditions[what][label].intervals[1]) for scores in systems),
-        ]
-        for what, labels in systems[0].conditions.items()
-        for label, recalls in labels.items()
-    ]
+    """R@1 by condition: a row for each label, a column for each system.
+
+    With another database, or radius, a system may have no query under a label of another's.
+    """
+    rows = []
+    for what, label in ((what, label) for what, labels in LABELS.items() for label in labels):
+        found = [one.conditions.get(what, {}).get(label) for one in systems]
+        if any(found):
+            recalls = [str(one.intervals[1]) if one else NOTHING for one in found]
+            rows.append([what, label, span([one.queries for one in found if one]), *recalls])
+    return rows
 
 
 def cost_table(systems: Sequence[Scores]) -> tuple[list[str], list[list[str]]]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import RunError
 from evenplace.photos.files import whole_file
-from evenplace.photos.geodesy import degrees
+from evenplace.photos.geodesy import degrees, say_spot
 from evenplace.places import Places
 from evenplace.places.wanted import Wanted
 from evenplace.report.map import TIER_KEYS, Cells, Points, map_html
@@ -20,15 +20,6 @@ KEYS = (("photograph here", "--accent"), ("a gap, by guess", "--ink"))
 KINDS = (".geojson", ".html")
 
 
-def check_list(out: Path, zones: Sequence[int]) -> None:
-    """Refuse a file of a kind nobody knows, or one that needs degrees where there are none."""
-    if out.suffix.lower() not in KINDS:
-        raise SettingError(f"--out {out} ends in no kind of list; use {', '.join(KINDS)}")
-    if 0 in zones and out.suffix.lower() == ".geojson":
-        raise SettingError(f"--out {out} needs degrees, and these photos have local metres; use "
-                           ".html")  # fmt: skip
-
-
 def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
     """Write the list as the ending says."""
     with whole_file(out, RunError) as draft:
@@ -36,18 +27,16 @@ def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def say_spot(one: Wanted) -> str:
-    """Degrees where there is a globe, else metres."""
-    latitude, longitude = _degrees(one)
-    if np.isnan(latitude):
-        return f"east {one.east:.0f}, north {one.north:.0f}"
-    return f"{latitude:.6f}, {longitude:.6f}"
-
-
 def say_sides(one: Wanted) -> str:
     """Which ways to look, each once, with how often."""
     counts = Counter(one.sides)
     return ", ".join(f"{side} ×{many}" if many > 1 else side for side, many in counts.items())
+
+
+def wanted_row(one: Wanted) -> list[str]:
+    """Where, how many to take, how many there are, what they would gain, and which way to look."""
+    where = say_spot(one.east, one.north, *_degrees(one))
+    return [where, str(one.photos), str(one.have), f"+{one.gain}", say_sides(one)]
 
 
 def _degrees(one: Wanted) -> tuple[float, float]:
@@ -76,22 +65,11 @@ def _page(wanted: Sequence[Wanted], places: Places) -> str:
     ]
     spots = np.array([(one.east, one.north) for one in wanted]).reshape(-1, 2)
     kinds = np.array([one.between for one in wanted], np.uint8)
-    drawn = map_html(
-        cells, Points(spots, kinds, KEYS, texts, radius=6), label="where to photograph"
-    )
-    rows = [
-        [str(rank), say_spot(one), str(one.photos), str(one.have), f"+{one.gain}",
-         say_sides(one)]
-        for rank, one in enumerate(wanted, start=1)
-    ]  # fmt: skip
+    points = Points(spots, kinds, KEYS, texts, radius=6)
+    drawn = map_html(cells, points, label="where to photograph")
+    rows = [[str(rank), *wanted_row(one)] for rank, one in enumerate(wanted, start=1)]
     legend = Markup(" ").join(part("colour_mark", name, colour) for name, colour in KEYS)
     columns = ("rank", "where", "take", "has", "gain", "look")
-    return page(
-        "Where to photograph next",
-        [
-            Section(
-                "The map", drawn, legend + ". Gain: right answers more in 100 questions there."
-            ),
-            Section("The list", table_html(columns, rows, texts=(1, 5))),
-        ],
-    )
+    said = legend + ". Gain: right answers more in 100 questions there."
+    listed = Section("The list", table_html(columns, rows, texts=(1, 5)))
+    return page("Where to photograph next", [Section("The map", drawn, said), listed])

@@ -6,6 +6,7 @@ to the globe.
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ _DAYLIGHT = "take it again in daylight, level, from across the street, with whol
 _THIN = 10  # photos below which a place is too thin to recognise from every side
 
 
-def index_name(index: Index) -> str:
+def index_name(folder: Path) -> str:
     """A short name of the generation that answers; its photos are called by it.  8 hex digits."""
-    return hashlib.blake2b((index.folder / NAME).read_bytes(), digest_size=4).hexdigest()
+    return hashlib.blake2b((folder / NAME).read_bytes(), digest_size=4).hexdigest()
 
 
 def answer_json(index: Index, found: Answer, name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Q queries · k hits · n shortlisted places · T candidates of a batch
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
@@ -142,21 +143,21 @@ def read_hits(index: Index, found: Hits, query: int) -> list[Hit]:
         Hit(
             path=path,
             position=(east, north),
-            distance=float(distance),
+            distance=distance,
             place=place,
             confidence=sure,
-            row=int(row),
-            similarity=float(cosine),
-            inliers=None if np.isnan(inliers) else int(inliers),
+            row=row,
+            similarity=cosine,
+            inliers=None if math.isnan(inliers) else int(inliers),
         )
         for path, (east, north, _), distance, place, row, cosine, inliers in zip(
             paths,
             spots,
-            found.distances[query],
+            found.distances[query].tolist(),
             places,
-            rows,
-            found.cosines[query],
-            found.inliers[query],
+            rows.tolist(),
+            found.cosines[query].tolist(),
+            found.inliers[query].tolist(),
             strict=False,
         )
     ]
@@ -170,8 +171,9 @@ def explain(
     least: float,
     min_precision: float | None,
     calibration: Calibration | None,
+    guesses: bool,
 ) -> Answer:
-    """All that is known of one of the queries."""
+    """All that is known of one of the queries.  guesses: the places of its shortlist too."""
     confidence = float(found.confidence[query])
     doubt = why_uncalibrated(calibration)
     meaning = _mean(confidence, doubt, least, min_precision)
@@ -180,7 +182,7 @@ def explain(
         reason = "the shortlisted places hold no photo to compare with"
     return Answer(
         hits=tuple(hits),
-        places=_guesses(index, found, query),
+        places=_guesses(index, found, query) if guesses else (),
         position=found.positions[query],
         confidence=confidence,
         calibrated=not doubt,

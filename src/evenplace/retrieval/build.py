@@ -132,23 +132,16 @@ def index_descriptors(
             codec, loss, learned = _write_values(
                 draft, values, order, prototypes, places.tiers, keep, learn
             )
-        for name, given in (extra or {}).items():
-            with arrived(given, len(photos), draft.path) as values:
-                write_rows(draft, name, values, order)
+        _write_extra(draft, extra or {}, len(photos), order)
         _write_levels(draft.path, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(draft.path, ordered, places, order.starts)
         scale, tuning = _derive(draft.path, scale or learned, codec, ordered, order.starts, spectra)
         draft.manifest = Manifest(
-            generation=draft.generation,
-            model=model,
-            scale=scale,
-            prototypes=learn if prototypes is None else "classifier",
-            tuning=tuning,
+            generation=draft.generation, model=model, scale=scale, tuning=tuning, loss=loss,
+            prototypes=learn if prototypes is None else "classifier", codec=codec.name,
             spectra=tuple(spectra),
-            codec=codec.name,
-            loss=loss,
-        )
+        )  # fmt: skip
     return open_index(folder)
 
 
@@ -216,6 +209,13 @@ def _write_values(
     if codec.refines:
         write_rows(draft, "exact", values, order, np.float16)
     return codec, loss, scale
+
+
+def _write_extra(draft: Draft, extra: Mapping[str, Any], count: int, order: Order) -> None:
+    """What else is kept of each photo.  count: rows that come, of photos that came twice too."""
+    for name, given in extra.items():
+        with arrived(given, count, draft.path) as values:
+            write_rows(draft, name, values, order)
 
 
 def _write_levels(target: Path, levels: Levels | None, codec: Codec) -> None:

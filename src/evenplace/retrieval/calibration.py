@@ -164,7 +164,7 @@ def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> Doubles:
 
 
 def _sigmoid(score: Doubles) -> Doubles:
-    return 1 / (1 + np.exp(-np.clip(score, -60, 60)))
+    return 1 / (1 + np.exp(-np.maximum(score, -60)))
 
 
 def least_confidence(

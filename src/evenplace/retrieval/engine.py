@@ -140,10 +140,12 @@ class Search:
         *,
         pictures: Sequence[Picture] | None = None,
         matches: int = 0,
+        guesses: bool = True,
     ) -> list[Answer]:
         """The same for queries that are already descriptors.  descriptors: (Q, D) unit.
 
         matches: hits of each whose points are given too, where pictures are looked at.
+        guesses: the places of each shortlist too; a table of answers does without.
         """
         most = min(k, max(1, len(self.index)))  # whatever is asked for, memory is not taken by k
         found = self.search(descriptors, most, pictures=pictures)
@@ -152,11 +154,8 @@ class Search:
             hits, picture = self.hits(found, query), None if pictures is None else pictures[query]
             if self.look is not None and picture is not None and matches:
                 hits = self.look.with_pairs(hits, picture, matches)
-            explained.append(
-                explain(
-                    self.index, found, query, hits, self.least, self.min_precision, self.calibration
-                )
-            )
+            sure = self.least, self.min_precision, self.calibration
+            explained.append(explain(self.index, found, query, hits, *sure, guesses))
         return explained
 
     def describe(self, photo: str | bytes) -> Described:

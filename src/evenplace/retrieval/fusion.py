@@ -141,8 +141,9 @@ def _best_move(weights: int, costs: Callable[[Tensor], Iterator[Tensor]], querie
         optimiser.zero_grad()
         total = 0.0
         for cost in chain([moved.square().sum()], costs(moved)):
-            (cost / queries).backward()  # type: ignore[no-untyped-call]
-            total += float(cost.detach()) / queries
+            part = cost / queries
+            part.backward()  # type: ignore[no-untyped-call]
+            total += float(part.detach())
         return total
 
     optimiser.step(step)  # type: ignore[no-untyped-call]

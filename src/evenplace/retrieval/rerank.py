@@ -121,8 +121,8 @@ class CFD(Measure):
     unit: str = "place"
     unbiased: bool = False
     seed: int = 0
-    _spectra: PolarSpectra = field(init=False, repr=False)
-    _database: Searched = field(init=False, repr=False)
+    _spectra: PolarSpectra = field(init=False, repr=False, compare=False)
+    _database: Searched = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:
@@ -200,8 +200,8 @@ class Fused(Measure):
     posterior: float = 0.5
     balance: float = 0.5
     impostor: float = 0.5
-    _impostors: Floats = field(init=False, repr=False)
-    _log_sizes: Floats = field(init=False, repr=False)
+    _impostors: Floats = field(init=False, repr=False, compare=False)
+    _log_sizes: Floats = field(init=False, repr=False, compare=False)
 
     @classmethod
     def read(cls, path: Path) -> Self:

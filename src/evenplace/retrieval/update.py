@@ -71,7 +71,7 @@ def remove_photos(folder: str | Path, paths: Iterable[str]) -> Index:
     """Take photos out of the index, by their paths."""
     with writing(Path(folder)) as draft:
         index = open_index(folder)
-        _write_next(draft, index, _known(index, list(paths)))
+        _write_next(draft, index, find_changed(index, list(paths), known=True))
     return open_index(folder)
 
 
@@ -105,23 +105,23 @@ def _put(
     with writing(Path(folder)) as draft:
         index = open_index(folder)
         given = _checked(index, descriptors, photos, model, extra or {})
-        there = np.flatnonzero(index.find(photos.paths) >= 0)
-        if len(there) and not known:
-            raise PhotoError(
-                f"{photos.paths[there[0]]} is in the index already ({len(there)} such); "
-                "replace it instead"
-            )
-        gone = _known(index, photos.paths) if known else there
-        _write_next(draft, index, gone, photos, given)
+        _write_next(draft, index, find_changed(index, photos.paths, known=known), photos, given)
     return open_index(folder)
 
 
-def _known(index: Index, paths: list[str]) -> Rows:
+def find_changed(index: Index, paths: list[str], *, known: bool) -> Rows:
+    """Rows that photos take the place of: of all of them where known, else there are none."""
     rows = index.find(paths)
-    if (rows < 0).any():
+    there = np.flatnonzero(rows >= 0)
+    if len(there) and not known:
+        raise PhotoError(
+            f"{paths[there[0]]} is in the index already ({len(there)} such); "
+            "replace it instead: --replace"
+        )
+    if known and (rows < 0).any():
         lost = paths[int(np.flatnonzero(rows < 0)[0])]
         raise PhotoError(f"{lost} is not in {index.folder} ({(rows < 0).sum()} such); check paths")
-    return np.unique(rows)
+    return np.unique(rows[there])
 
 
 def _checked(

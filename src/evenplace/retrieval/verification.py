@@ -9,19 +9,21 @@ facade is flat, so a homography asks more than a fundamental matrix, and takes h
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.describe.onnx_engine import open_session
 from evenplace.errors import unknown_name
 from evenplace.retrieval.arrays import Floats, Rows
-from evenplace.retrieval.local_features import Features, LocalFeatures, Matching
+from evenplace.retrieval.local_features import XFEAT, Features, LocalFeatures, Matching
 
+PRODUCTS = XFEAT.with_name("products.onnx")  # one Gemm, its second matrix transposed
 FITS = ("homography", "fundamental")
 RATIO = 0.9  # a match is so much nearer than the query point's next best
 VERIFIED, REFUTED = 30, 12  # inliers from which two photos show one thing; up to which nothing
-_ALONE = 262_144  # multiplications that OpenBLAS does on the thread that asks
 _PIXELS = 480.0  # of the longer side while fitting: OpenCV's fits expect pixels
 _OFF = 7.0  # pixels that a match may lie from where the fit puts it
 _CHANCE = 10.0  # inliers
@@ -100,16 +102,20 @@ def mutual_matches(query: Floats, candidate: Floats, ratio: float = RATIO) -> tu
 
 
 def _products(query: Floats, candidate: Floats) -> Floats:
-    """query @ candidate.T, in blocks of rows so small that BLAS begins no threads for them.
+    """query @ candidate.T on the thread that asks.  (K, D), (L, D) -> (K, L).
 
-    Its threads wait by spinning: 818 x 818 points of 32 numbers took 12 ms of two cores in one
-    product, and take 2.5 of one so.  (K, D), (L, D) -> (K, L).
+    numpy's threads wait by spinning: 818 x 818 points of 32 numbers took 12 ms of two cores, and
+    1.7 of one in blocks so small that none began; onnxruntime takes 0.7.
     """
-    rows = max(1, _ALONE // candidate.size)
-    blocks = np.zeros((-(-len(query) // rows), rows, query.shape[1]), np.float32)
-    blocks.reshape(-1, query.shape[1])[: len(query)] = query
-    found: Floats = (blocks @ candidate.T).reshape(-1, len(candidate))[: len(query)]
+    asked = {"query": np.ascontiguousarray(query), "candidate": np.ascontiguousarray(candidate)}
+    found: Floats
+    (found,) = _multiplication().run(None, asked)
     return found
+
+
+@cache
+def _multiplication() -> Any:
+    return open_session(PRODUCTS, threads=1)
 
 
 def _homography(start: Floats, end: Floats) -> NDArray[np.bool_]:

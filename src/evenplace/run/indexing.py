@@ -14,8 +14,7 @@ from evenplace.describe.parts import Parts, describe_parts
 from evenplace.errors import SettingError
 from evenplace.networks.build import build_model
 from evenplace.networks.checkpoints import save_checkpoint
-from evenplace.networks.methods import METHODS
-from evenplace.networks.spec import NetworkSpec
+from evenplace.networks.methods import METHODS, NetworkSpec
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Index, open_index
@@ -24,16 +23,15 @@ from evenplace.retrieval.codec import ALONG
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.packed_features import KnownRows, kept_points, pack_photos
 from evenplace.retrieval.rerank import spectra_for
-from evenplace.retrieval.update import add_photos, half_done, replace_photos
+from evenplace.retrieval.update import add_photos, find_changed, half_done, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.points import cached_points
 from evenplace.run.run_folder import NO_NETWORK, RunFolder
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
-from evenplace.training.partition import spec_of
 from evenplace.training.progress import claim_foreign
-from evenplace.training.recipe import Recipe
+from evenplace.training.recipe import Recipe, spec_of
 from evenplace.training.specs import SearchSpec, TrainingSpec
 
 
@@ -209,6 +207,7 @@ def add_to_indexes(
 ) -> Grown:
     """Describe photos with the run's networks and add them to its indexes, or put them in anew."""
     describer = run.open_describer(expected=len(photos))
+    find_changed(open_index(run / "index"), photos.paths, known=anew)  # refused before the work
     progress = announce("describing the photos") if announce else None
     described = describer.describe(photos.paths, progress=progress)
     update, readable = replace_photos if anew else add_photos, photos[described.rows]

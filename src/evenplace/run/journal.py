@@ -51,12 +51,6 @@ class Journal:
             raise RunError(f"could not write {self.path}: {because(cause)}") from cause
 
 
-def check_free(out: Path, replace: bool) -> None:
-    """Refuse to write over a file unless told to."""
-    if out.exists() and not replace:
-        raise RunError(f"{out} exists; choose another name, or write it anew with --replace")
-
-
 def _read(path: Path, way: dict[str, Any]) -> list[Located]:
     """What was answered before; a last line that was cut off is asked again."""
     lines = path.read_text(encoding="utf-8").splitlines()

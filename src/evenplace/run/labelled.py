@@ -16,8 +16,8 @@ from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.rerank import Fused, build_reranker
-from evenplace.run.asking import draw
 from evenplace.run.folds import Fold
+from evenplace.run.held_out_queries import draw_queries
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import rehearse_look
 from evenplace.run.points import indexed_points
@@ -82,6 +82,6 @@ def _look_again(
     """The run's second look, rehearsed by the queries."""
     spec = run.recipe.search
     rule, known = fused or build_reranker(spec.rerank), indexed_points(fold.index, spec.features)
-    drawn = [draw(fold, LOOK, dice)]
+    drawn = [draw_queries(fold, LOOK, dice)]
     with TemporaryDirectory() as folder:
         return rehearse_look(look, [fold], spec, rule, drawn, Path(folder), known, announce)

@@ -1,10 +1,10 @@
 """Many photos → a line each: where it was taken, how sure that is, or why nothing is said.
 
-Knows nothing of files of answers: `report/answer_files.py` writes them.
+Knows nothing of files of answers: `report/answers.py` writes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -108,7 +108,7 @@ def locate_pictures(
     """Answer pictures some at a time; the next are described while these are answered."""
     describer = engine.describer
     assert describer is not None
-    name, reach, done = index_name(engine.index), _reach(engine.index), 0
+    name, reach, done = index_name(engine.index.folder), _reach(engine.index), 0
     for block in blocks:
         first = 0
         for described in describer.stream([one.source for one in block], TOGETHER):
@@ -131,8 +131,8 @@ def _lines(
 ) -> list[Located]:
     """A line a picture.  rows: of those that could be read, among these."""
     asked = [pictures[row].source for row in rows]
-    answers = engine.answers(described.descriptors, k, pictures=asked)
-    plain = answers_json(engine.index, [replace(one, places=()) for one in answers], name)
+    answers = engine.answers(described.descriptors, k, pictures=asked, guesses=False)
+    plain = answers_json(engine.index, answers, name)
     found = dict(zip(rows.tolist(), zip(answers, plain, strict=True), strict=True))
     reasons = iter(described.skipped)
     return [

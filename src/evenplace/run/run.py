@@ -83,7 +83,7 @@ class Run:
         """
         from evenplace.training.distributed import rank_of_process, world_size
         from evenplace.training.loop import train
-        from evenplace.training.partition import cut_places, spec_of
+        from evenplace.training.recipe import cut_places, spec_of
         from evenplace.training.start import starting_network
 
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
@@ -337,9 +337,10 @@ class Run:
         They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
         the queries, (Q, D), where others computed them; no file is opened then.
         """
+        truth = Truth(radius, heading, frames)
         engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
         if descriptors is not None:
-            truth, asked = Truth(radius, heading, frames), np.asarray(descriptors, np.float32)
+            asked = np.asarray(descriptors, np.float32)
             found = score(engine, queries, asked, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from evenplace.describe.describer import Describer
 from evenplace.describe.engines import Wanted, export_where_it_pays
 from evenplace.errors import RunError, SettingError
-from evenplace.networks.spec import NetworkSpec
+from evenplace.networks.methods import NetworkSpec
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places import Places

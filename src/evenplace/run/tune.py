@@ -24,7 +24,6 @@ from evenplace.retrieval.calibration import Way
 from evenplace.retrieval.fusion import Evidence, fit_fused
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
-from evenplace.run.asking import CANDIDATES, ask_all_ways, draw, enough, evidence, rehearsed
 from evenplace.run.checksums import sealing
 from evenplace.run.choice import (
     BEST,
@@ -37,6 +36,14 @@ from evenplace.run.choice import (
     with_prototypes,
 )
 from evenplace.run.folds import RIGHT, Fold, stored_folds, trained_folds
+from evenplace.run.held_out_queries import (
+    CANDIDATES,
+    ask_all_ways,
+    draw_queries,
+    evidence,
+    limit_queries,
+    rehearsed,
+)
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.looks import learn_look
 from evenplace.run.points import cached_points, indexed_points
@@ -148,12 +155,12 @@ def _stored_along(
 def _answer(folds: list[Fold], spec: SearchSpec, seed: int, doubt: str) -> NDArray[np.bool_]:
     """Whether each photo that asks finds its match, with weights learned for these folds."""
     dice = np.random.default_rng(seed)
-    folds = enough(folds, dice)
+    folds = limit_queries(folds, dice)
     folds = folds if doubt else on_other_days(folds)
     rule = _fit_weights(folds, spec, dice) if spec.rerank == "fused" else spec.rerank
     parts = []
     for fold in folds:
-        asked = fold.only(draw(fold, int(_ASK / len(folds)), dice))
+        asked = fold.only(draw_queries(fold, int(_ASK / len(folds)), dice))
         found = rehearsed(asked, spec, rule, KINDS.index("taken"))
         parts.append(found["metres"] <= RIGHT.radius)
     return np.concatenate(parts)
@@ -176,7 +183,7 @@ def learn_search(
     if not folds:
         return None
     dice, fused = np.random.default_rng(seed), None
-    folds = enough(folds, dice)
+    folds = limit_queries(folds, dice)
     folds = folds if doubt else on_other_days(folds)
     harder = on_other_passes(folds) if doubt else None
     if spec.rerank == "fused":
@@ -184,7 +191,7 @@ def learn_search(
     tuned = rehearse_folds(harder or folds, spec, fused, dice, doubt)
     if not spec.verify:
         return tuned
-    drawn = [draw(fold, int(LOOK / len(folds)), dice) for fold in folds]
+    drawn = [draw_queries(fold, int(LOOK / len(folds)), dice) for fold in folds]
     asked = fused or build_reranker(spec.rerank)
     learned = look(folds, spec, asked, drawn, harder=harder)
     return replace(tuned, look=replace(learned, rehearsal=replace(learned.rehearsal, doubt=doubt)))
@@ -209,7 +216,7 @@ def rehearse_folds(
 
 def _fit_weights(folds: list[Fold], spec: SearchSpec, dice: np.random.Generator) -> Fused:
     share = 1 / len(folds)
-    drawn = [draw(fold, int(_WEIGH * share), dice) for fold in folds]
+    drawn = [draw_queries(fold, int(_WEIGH * share), dice) for fold in folds]
     most = int(CANDIDATES * share)
     parts = [evidence(fold, spec, some, most) for fold, some in zip(folds, drawn, strict=True)]
     return fit_fused(Evidence.join(parts), without=spec.without)

@@ -48,8 +48,8 @@ def create_app(settings: Settings, service: Service | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = held
-    app.include_router(routes.router)
-    app.include_router(page.router)
+    for router in (routes.questions, routes.database, routes.state, page.router):
+        app.include_router(router)
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_value)
     app.add_exception_handler(HTTPException, _refuse_http)

@@ -25,7 +25,7 @@ from evenplace.retrieval.local_features import Features
 from evenplace.serve.decode import decode_photo, weigh_photo
 from evenplace.serve.problems import Problem
 from evenplace.serve.queue import HEAVY, Lanes, Turns, WaitingRoom
-from evenplace.serve.served_index import Snapshot
+from evenplace.serve.served_index import ServedIndex
 from evenplace.serve.settings import Batching, Limits
 
 _SMALL = 1 << 20  # bytes; a larger photo decodes slowly, and meanwhile others may want the network
@@ -35,7 +35,7 @@ _SMALL = 1 << 20  # bytes; a larger photo decodes slowly, and meanwhile others m
 class _Question:
     """A photo as it came."""
 
-    snapshot: Snapshot
+    served: ServedIndex
     photo: bytes
     k: int
     matches: int  # hits whose points are told
@@ -49,13 +49,13 @@ class _Question:
     def read(self) -> "_Read":
         began = time.perf_counter()
         pixels = decode_photo(self.photo, self._size, self.number)
-        look = self.snapshot.engine.look
+        look = self.served.engine.look
         seen = None if look is None else look.see(self.photo)
         return _Read(replace(self, photo=b""), pixels, seen, began, time.perf_counter())
 
     @property
     def _size(self) -> Size:
-        describer = self.snapshot.engine.describer
+        describer = self.served.engine.describer
         assert describer is not None  # a run has one
         return describer.image_size
 
@@ -116,7 +116,7 @@ class Batcher:
 
     async def ask(
         self,
-        snapshot: Snapshot,
+        served: ServedIndex,
         photo: bytes,
         k: int,
         number: int = 1,
@@ -127,7 +127,7 @@ class Batcher:
 
         sender: an address; photos of different ones are answered in turn.
         """
-        question = _Question(snapshot, photo, k, matches, number, sender, time.perf_counter())
+        question = _Question(served, photo, k, matches, number, sender, time.perf_counter())
         del photo
         self._unanswered += 1
         try:
@@ -228,13 +228,13 @@ def _alike(batch: Sequence[_Asked]) -> list[list[_Asked]]:
     kinds: dict[tuple[str, int, int], list[_Asked]] = defaultdict(list)
     for asked in batch:
         question = asked.read.question
-        kinds[question.snapshot.version, question.k, question.matches].append(asked)
+        kinds[question.served.version, question.k, question.matches].append(asked)
     return list(kinds.values())
 
 
 def _answer(batch: Sequence[_Read]) -> list[Answer]:
     question, began = batch[0].question, time.perf_counter()
-    engine = question.snapshot.engine
+    engine = question.served.engine
     assert engine.describer is not None
     described = describe(engine.describer, np.stack([read.pixels for read in batch]))
     spent = (time.perf_counter() - began) * 1e3

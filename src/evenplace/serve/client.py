@@ -111,7 +111,15 @@ class Client:
             try:
                 said = self._http.request(method, path, **options)
             except httpx.TransportError as cause:
-                raise ServiceError(_unreachable(self._http.base_url)) from cause
+                raise ServiceError(
+                    schema.ProblemBody(
+                        type="urn:evenplace:unreachable",
+                        title="Unreachable",
+                        status=0,
+                        detail=f"nobody answers at {self._http.base_url}",
+                        remedy="start it: evenplace serve RUN",
+                    )
+                ) from cause
             if said.status_code != 503 or attempt == self._tries:
                 break
             time.sleep(_seconds(said.headers.get("retry-after", "")))
@@ -136,13 +144,3 @@ def _problem(said: httpx.Response) -> schema.ProblemBody:
             detail=f"{said.url.host} answered {said.status_code} and is no EvenPlace service",
             remedy="check the address",
         )
-
-
-def _unreachable(address: httpx.URL) -> schema.ProblemBody:
-    return schema.ProblemBody(
-        type="urn:evenplace:unreachable",
-        title="Unreachable",
-        status=0,
-        detail=f"nobody answers at {address}",
-        remedy="start it: evenplace serve RUN",
-    )

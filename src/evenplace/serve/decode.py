@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 import PIL
 from PIL import Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
@@ -110,15 +110,6 @@ def _unreadable(detail: str) -> Problem:
     return Problem("photo-unreadable", detail)
 
 
-def encode_jpeg(picture: Image.Image, quality: int = 82) -> bytes:
-    """Pixels only: no EXIF, no profile, no comment."""
-    clean = Image.new("RGB", picture.size)
-    clean.paste(picture)
-    data = io.BytesIO()
-    clean.save(data, "JPEG", quality=quality)
-    return data.getvalue()
-
-
 @contextmanager
 def count_warnings(count: Callable[[], None]) -> Iterator[None]:
     """Count Pillow's warnings for as long as the context lasts; others are shown as ever."""
@@ -126,18 +117,11 @@ def count_warnings(count: Callable[[], None]) -> Iterator[None]:
         warnings.filterwarnings("always", module=r"PIL\.")  # "default" remembers every text
         shown = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Any, category: Any, filename: str, *rest: Any, **named: Any) -> None:
             if filename.startswith(_DECODERS):
                 count()
             else:
-                shown(message, category, filename, lineno, file, line)
+                shown(message, category, filename, *rest, **named)
 
         warnings.showwarning = show
         yield

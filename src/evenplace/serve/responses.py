@@ -7,40 +7,42 @@ import numpy as np
 from evenplace.arrays import Ints
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
 from evenplace.retrieval import Answer as Found
-from evenplace.retrieval.answer_json import answer_json, spots_json
+from evenplace.retrieval.answer_json import answer_json, spots_json, tier_name
 from evenplace.retrieval.calibration import why_uncalibrated
 from evenplace.serve import schema
-from evenplace.serve.served_index import Snapshot
+from evenplace.serve.served_index import ServedIndex
 from evenplace.serve.settings import Settings
 
 
-def say_answer(snapshot: Snapshot, found: Found) -> schema.Answer:
+def say_answer(served: ServedIndex, found: Found) -> schema.Answer:
     """One answer of the engine."""
-    plain = answer_json(snapshot.engine.index, found, snapshot.version)
+    plain = answer_json(served.engine.index, found, served.version)
     for hit in plain["hits"]:
         del hit["path"]
     return schema.Answer(**plain)
 
 
-def say_places(snapshot: Snapshot, places: Ints) -> list[schema.Place]:
+def say_places(served: ServedIndex, places: Ints) -> list[schema.Place]:
     """Some cells of the map."""
-    return [schema.Place(**fields) for fields in _place_fields(snapshot, places)]
+    return [schema.Place(**fields) for fields in _place_fields(served, places)]
 
 
-def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) -> schema.PlaceDetail:
+def say_place_detail(
+    served: ServedIndex, place: int, offset: int, limit: int
+) -> schema.PlaceDetail:
     """One cell, its outline, and the photos from `offset` on."""
-    index = snapshot.engine.index
-    rows = snapshot.rows_of(place)[offset : offset + limit]
+    index = served.engine.index
+    rows = index.rows_of(np.array([place]))[0][offset : offset + limit]
     photos, zone = index.photos[rows], index.places.zones[place]
     spots = spots_json(photos.positions, photos.zone)
     return schema.PlaceDetail(
-        **_place_fields(snapshot, np.array([place]))[0],
-        index=snapshot.version,
-        outline=[schema.Spot(**spot) for spot in spots_json(snapshot.outlines[place], zone)],
+        **_place_fields(served, np.array([place]))[0],
+        index=served.version,
+        outline=[schema.Spot(**spot) for spot in spots_json(served.outlines[place], zone)],
         pictures=[
             schema.PlacePhoto(
                 **spot,
-                photo=snapshot.photo_id(int(row)),
+                photo=f"{served.version}-{row}",
                 heading=round(float(heading), 1) if np.isfinite(heading) else None,
                 time=None if np.isnat(time) else str(time),
             )
@@ -51,15 +53,15 @@ def say_place_detail(snapshot: Snapshot, place: int, offset: int, limit: int) ->
     )
 
 
-def _place_fields(snapshot: Snapshot, places: Ints) -> list[dict[str, Any]]:
-    known = snapshot.engine.index.places
+def _place_fields(served: ServedIndex, places: Ints) -> list[dict[str, Any]]:
+    known = served.engine.index.places
     spots = spots_json(known.centres[places], known.zones[places])
     return [
         spot
         | {
             "place": int(place),
-            "tier": snapshot.tier(int(place)),
-            "photos": int(snapshot.sizes[place]),
+            "tier": tier_name(served.engine.index, int(place)),
+            "photos": int(served.sizes[place]),
             "trained": int(known.counts[place]),
             "area": round(float(known.areas[place]), 1),
         }
@@ -67,12 +69,12 @@ def _place_fields(snapshot: Snapshot, places: Ints) -> list[dict[str, Any]]:
     ]
 
 
-def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
+def say_about(served: ServedIndex, settings: Settings) -> schema.About:
     """The database in a few numbers."""
-    index, sizes = snapshot.engine.index, snapshot.sizes
+    index, sizes = served.engine.index, served.sizes
     filled = sizes > 0
     return schema.About(
-        index=snapshot.version,
+        index=served.version,
         photos=len(index),
         outside=int(len(index) - sizes.sum()),
         places=int(filled.sum()),
@@ -85,7 +87,7 @@ def say_about(snapshot: Snapshot, settings: Settings) -> schema.About:
         tiles=settings.tiles,
         tiles_from=settings.tile_origin,
         tiles_credit=settings.tiles_credit,
-        calibrated=not (doubt := why_uncalibrated(snapshot.engine.calibration)),
+        calibrated=not (doubt := why_uncalibrated(served.engine.calibration)),
         doubt=doubt,
         min_precision=settings.min_precision,
         photo_bytes=settings.limits.photo_bytes,

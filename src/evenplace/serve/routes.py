@@ -13,17 +13,16 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 import evenplace
 from evenplace.errors import PhotoError
-from evenplace.photos.pictures import open_picture
+from evenplace.photos.pictures import jpeg_bytes, open_picture
 from evenplace.retrieval import Answer
 from evenplace.serve import schema
-from evenplace.serve.decode import encode_jpeg
 from evenplace.serve.problems import Problem, refusals
 from evenplace.serve.responses import say_about, say_answer, say_place_detail, say_places
-from evenplace.serve.served_index import Snapshot
+from evenplace.serve.served_index import ServedIndex
 from evenplace.serve.service import Service
 from evenplace.serve.uploads import check_announced, read_uploads
 
-router = APIRouter()
+questions, database, state = (APIRouter(tags=[tag]) for tag in ("questions", "database", "service"))
 PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
 MOST_HITS, MOST_PLACES, MOST_PICTURES = 50, 1000, 200
 EXAMPLES: dict[str, Any] = json.loads(
@@ -55,9 +54,8 @@ def service_of(request: Request) -> Service:
     return found
 
 
-@router.post(
+@questions.post(
     "/locate",
-    tags=["questions"],
     summary="Say where photos were taken",
     responses=example("locate", 400, 403, 408, 413, 415, 422, 503),
     openapi_extra={"requestBody": UPLOAD},
@@ -75,28 +73,31 @@ async def locate(
     one is refused at its place in the list and the others are answered.
     """
     service = service_of(request)
-    snapshot = service.library.current
+    served = service.index_watch.current
     check_announced(request, service.settings.limits)
     sender = request.client.host if request.client else ""
     with service.bodies.hold(sender) as body:
         photos = await read_uploads(request, body, service.settings.limits)
         with service.admit(len(photos), sender):
-            ask = partial(service.batcher.ask, snapshot, k=k, matches=matches, sender=sender)
+            ask = partial(service.batcher.ask, served, k=k, matches=matches, sender=sender)
             if len(photos) == 1:
                 answers: list[schema.Answer | schema.Refused] = [
-                    await _answer(service, snapshot, ask(photos.pop()))
+                    await _answer(service, served, ask(photos.pop()))
                 ]
             else:
-                answers = await _answer_all(service, snapshot, photos, ask)
-    return schema.Located(index=snapshot.version, answers=answers)
+                answers = await _answer_all(service, served, photos, ask)
+    return schema.Located(index=served.version, answers=answers)
 
 
 async def _answer_all(
-    service: Service, snapshot: Snapshot, photos: list[bytes], ask: Callable[..., Awaitable[Answer]]
+    service: Service,
+    served: ServedIndex,
+    photos: list[bytes],
+    ask: Callable[..., Awaitable[Answer]],
 ) -> list[schema.Answer | schema.Refused]:
     async def one(number: int, photo: bytes) -> schema.Answer | schema.Refused:
         try:
-            return await _answer(service, snapshot, ask(photo, number=number))
+            return await _answer(service, served, ask(photo, number=number))
         except Problem as problem:
             return schema.Refused(problem=schema.ProblemBody(**problem.body()))
 
@@ -105,19 +106,18 @@ async def _answer_all(
     return list(await asyncio.gather(*asked))
 
 
-async def _answer(service: Service, snapshot: Snapshot, asked: Awaitable[Answer]) -> schema.Answer:
+async def _answer(service: Service, served: ServedIndex, asked: Awaitable[Answer]) -> schema.Answer:
     try:
         found = await asked
     except Problem as problem:
         service.metrics.photos.labels("busy" if problem.kind == "busy" else "refused").inc()
         raise
     service.count(found)
-    return say_answer(snapshot, found)
+    return say_answer(served, found)
 
 
-@router.get(
+@database.get(
     "/photos/{id}",
-    tags=["database"],
     summary="A database photo",
     response_class=Response,
     responses=refusals(404, 422) | {200: {"content": {"image/jpeg": {}}}},
@@ -142,10 +142,10 @@ async def photo(
 def _path_of(service: Service, photo_id: str) -> str:
     """The file of an id.  An id is two numbers; nothing of it reaches the file system."""
     match = PHOTO_ID.fullmatch(photo_id)
-    snapshot = service.library.find(match[1]) if match else None
-    if match is None or snapshot is None or int(match[2]) >= len(snapshot.engine.index):
+    served = service.index_watch.find(match[1]) if match else None
+    if match is None or served is None or int(match[2]) >= len(served.engine.index):
         raise Problem("photo-unknown", "no photo of the index has this id")
-    return snapshot.path_of(int(match[2]))
+    return served.path_of(int(match[2]))
 
 
 def _shrunk(path: str, side: int) -> bytes:
@@ -155,15 +155,10 @@ def _shrunk(path: str, side: int) -> bytes:
         said = "the file of this photo is no longer where it was indexed"
         raise Problem("photo-gone", said) from cause
     picture.thumbnail((side, side))
-    return encode_jpeg(picture)
+    return jpeg_bytes(picture, quality=82)
 
 
-@router.get(
-    "/places",
-    tags=["database"],
-    summary="The cells of the map",
-    responses=example("places", 422),
-)
+@database.get("/places", summary="The cells of the map", responses=example("places", 422))
 def places(
     request: Request,
     tier: Annotated[Literal["head", "middle", "tail"] | None, Query()] = None,
@@ -172,18 +167,15 @@ def places(
     limit: Annotated[int, Query(ge=1, le=MOST_PLACES)] = 100,
 ) -> schema.PlaceList:
     """Places that have photos, ordered by how many."""
-    snapshot = service_of(request).library.current
-    found = snapshot.ranked(tier)
+    served = service_of(request).index_watch.current
+    found = served.ranked(tier)
     chosen = (found if order == "busiest" else found[::-1])[offset : offset + limit]
-    shown = say_places(snapshot, chosen)
-    return schema.PlaceList(index=snapshot.version, total=len(found), places=shown)
+    shown = say_places(served, chosen)
+    return schema.PlaceList(index=served.version, total=len(found), places=shown)
 
 
-@router.get(
-    "/places/{id}",
-    tags=["database"],
-    summary="One cell and its photos",
-    responses=example("place", 404, 422),
+@database.get(
+    "/places/{id}", summary="One cell and its photos", responses=example("place", 404, 422)
 )
 def place(
     request: Request,
@@ -192,53 +184,47 @@ def place(
     limit: Annotated[int, Query(ge=1, le=MOST_PICTURES)] = 24,
 ) -> schema.PlaceDetail:
     """Its outline, its tier, how often it was photographed, and the photos."""
-    snapshot = service_of(request).library.current
-    if number >= len(snapshot.sizes):
-        said = f"there is no place {number}; there are {len(snapshot.sizes)}"
+    served = service_of(request).index_watch.current
+    if number >= len(served.sizes):
+        said = f"there is no place {number}; there are {len(served.sizes)}"
         raise Problem("place-unknown", said)
-    return say_place_detail(snapshot, number, offset, limit)
+    return say_place_detail(served, number, offset, limit)
 
 
-@router.get("/about", tags=["database"], summary="The database in a few numbers")
+@database.get("/about", summary="The database in a few numbers")
 def about(request: Request) -> schema.About:
     service = service_of(request)
-    return say_about(service.library.current, service.settings)
+    return say_about(service.index_watch.current, service.settings)
 
 
-@router.get("/map", include_in_schema=False)
+@database.get("/map", include_in_schema=False)
 def cells(request: Request) -> dict[str, Any]:
     """Every cell as packed arrays, for the page's canvas."""
-    return service_of(request).library.current.packed
+    return service_of(request).index_watch.current.packed
 
 
-@router.get("/health", tags=["service"], summary="Is the process alive?")
+@state.get("/health", summary="Is the process alive?")
 def health(request: Request) -> schema.Health:
     uptime = time.monotonic() - service_of(request).began
     return schema.Health(version=evenplace.__version__, uptime_s=round(uptime, 1))
 
 
-@router.get(
-    "/ready",
-    tags=["service"],
-    summary="Will questions be answered?",
-    responses=refusals(503),
-)
+@state.get("/ready", summary="Will questions be answered?", responses=refusals(503))
 def ready(request: Request) -> schema.Ready:
     service = service_of(request)
     if service.stopping or not service.batcher.alive:
         raise Problem("not-ready", "the service is starting or stopping", retry_after=1)
-    snapshot = service.library.current
+    served = service.index_watch.current
     return schema.Ready(
-        index=snapshot.version,
-        photos=len(snapshot.engine.index),
-        places=int((snapshot.sizes > 0).sum()),
+        index=served.version,
+        photos=len(served.engine.index),
+        places=int((served.sizes > 0).sum()),
         waiting=service.waiting.photos,
     )
 
 
-@router.get(
+@state.get(
     "/metrics",
-    tags=["service"],
     summary="Numbers for Prometheus",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}},

@@ -1,13 +1,12 @@
 """The index being served, and its replacement by a newer one while questions are answered.
 
-A question keeps the snapshot it was let in with, so a reload fails none.  The snapshot before
+A question keeps the index it was let in with, so a reload fails none.  The index before
 the last is kept for the photos that pages already show.
 
 N photos · C places · V corners
 """
 
 import asyncio
-import hashlib
 import logging
 import threading
 from collections.abc import Callable
@@ -22,19 +21,19 @@ import numpy as np
 from evenplace.arrays import Doubles, Ints
 from evenplace.errors import EvenPlaceError, IndexFileError, RunError
 from evenplace.photos.geodesy import degrees
+from evenplace.places.tiers import TIERS
 from evenplace.report.map import pack
 from evenplace.retrieval import Search
+from evenplace.retrieval.answer_json import index_name
 from evenplace.run.run import Run
 from evenplace.serve.schema import Tier
 from evenplace.serve.settings import Settings
 
 log = logging.getLogger("evenplace.serve")
-Mark = tuple[int, int, int]
-_TIERS: tuple[Tier, ...] = ("head", "middle", "tail")
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ServedIndex:
     """An engine and a name for what it answers from.  What is derived is made once."""
 
     engine: Search
@@ -75,62 +74,50 @@ class Snapshot:
             "photos": pack(self.sizes[shown], "<u4"),
         }
 
-    def tier(self, place: int) -> Tier:
-        """The name of a place's tier; `none` outside every place."""
-        known = self.engine.index.places.tiers
-        return _TIERS[known[place]] if 0 <= place < len(known) else "none"
-
-    def photo_id(self, row: int) -> str:
-        return f"{self.version}-{row}"
-
     def path_of(self, row: int) -> str:
         return str(self.photos / self.engine.index.paths(np.array([row]))[0])
-
-    def rows_of(self, place: int) -> Ints:
-        """The rows of the photos of a place."""
-        return self.engine.index.rows_of(np.array([place]))[0]
 
     def ranked(self, tier: Tier | None = None) -> Ints:
         """Places that have photos, most photographed first."""
         shown = self.sizes > 0
         if tier is not None:
-            shown = shown & (self.engine.index.places.tiers == _TIERS.index(tier))
+            shown = shown & (self.engine.index.places.tiers == TIERS.index(tier))
         places = np.flatnonzero(shown)
         return places[np.argsort(-self.sizes[places], kind="stable")]
 
 
-class Library:
-    """Holds the snapshot that questions are answered from."""
+class IndexWatch:
+    """Holds the index that questions are answered from, and opens a newer one."""
 
     def __init__(
         self, settings: Settings, on_reload: Callable[[str], None] = lambda outcome: None
     ) -> None:
         self._settings, self._on_reload = settings, on_reload
         self._lock = threading.Lock()
-        self._mark = self._look()
         self.current = self._open()
-        self._previous: Snapshot | None = None
+        self._seen = self.current.version  # of the newest index that was opened, or refused
+        self._previous: ServedIndex | None = None
         self.problem = ""  # why the newest index on disk could not be opened
 
-    def find(self, version: str) -> Snapshot | None:
-        """The snapshot of that name, if it is the current one or the one before."""
-        for snapshot in (self.current, self._previous):
-            if snapshot is not None and snapshot.version == version:
-                return snapshot
+    def find(self, version: str) -> ServedIndex | None:
+        """The index of that name, if it is the current one or the one before."""
+        for served in (self.current, self._previous):
+            if served is not None and served.version == version:
+                return served
         return None
 
     def refresh(self) -> bool:
         """Open the index on disk if it is another one; keep the current one if it is broken."""
         with self._lock:
-            mark = self._look()
-            if mark is None or mark == self._mark:
+            version = self._version()
+            if version in ("", self._seen):
                 return False
             try:
                 fresh = self._open()
             except (EvenPlaceError, OSError, ValueError) as error:
-                self._failed(mark, error)
+                self._failed(version, error)
                 return False
-            self._mark, self.problem = mark, ""
+            self._seen, self.problem = fresh.version, ""
             self._previous, self.current = self.current, fresh
         self._on_reload("opened")
         log.info("answering from index %s, %d photos", fresh.version, len(fresh.engine.index))
@@ -145,15 +132,15 @@ class Library:
             except Exception:
                 log.exception("looking for a new index failed; still answering from the old one")
 
-    def _failed(self, mark: Mark, error: Exception) -> None:
+    def _failed(self, version: str, error: Exception) -> None:
         # An index being replaced is broken for a moment; say so only if it stays that way.
         if self.problem == str(error):
-            self._mark = mark
+            self._seen = version
             self._on_reload("refused")
             log.error("the new index cannot be opened: %s; answering from the old one", error)
         self.problem = str(error)
 
-    def _open(self) -> Snapshot:
+    def _open(self) -> ServedIndex:
         """Open on a thread that ends then, and its OpenMP threads with it.
 
         Each thread that has run torch keeps a pool of them.  When the pools of all are more than
@@ -162,7 +149,7 @@ class Library:
         with ThreadPoolExecutor(1) as loader:
             return loader.submit(self._load).result()
 
-    def _load(self) -> Snapshot:
+    def _load(self) -> ServedIndex:
         version, told = self._version(), self._settings
         run = Run.open(
             told.run, device=told.device, engine=told.engine, precision=told.precision,
@@ -178,33 +165,17 @@ class Library:
             )
         if self._version() != version:
             raise IndexFileError(f"{told.run / 'index'} changed while it was opened; wait a moment")
-        snapshot = Snapshot(engine, version, told.photos or Path())
-        _miss_photos(snapshot)
-        return snapshot
+        served = ServedIndex(engine, version, told.photos or Path())
+        if len(engine.index) and not Path(served.path_of(0)).is_file():
+            log.warning(  # at once, rather than picture by picture
+                "%s is not there, so pages show no photos; start where the database was indexed, "
+                "or name the folder its paths start from: --photos FOLDER",
+                served.path_of(0),
+            )
+        return served
 
     def _version(self) -> str:
         try:
-            return hashlib.blake2b(self._manifest.read_bytes(), digest_size=4).hexdigest()
-        except FileNotFoundError:
-            return ""  # opening will say what is missing
-
-    def _look(self) -> Mark | None:
-        try:
-            found = self._manifest.stat()
+            return index_name(self._settings.run / "index")
         except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
-
-    @property
-    def _manifest(self) -> Path:
-        return self._settings.run / "index" / "manifest.json"
-
-
-def _miss_photos(snapshot: Snapshot) -> None:
-    """Say at once that the page will be without pictures, rather than picture by picture."""
-    if len(snapshot.engine.index) and not Path(snapshot.path_of(0)).is_file():
-        log.warning(
-            "%s is not there, so pages show no photos; start where the database was indexed, "
-            "or name the folder its paths start from: --photos FOLDER",
-            snapshot.path_of(0),
-        )
+            return ""  # opening will say what is missing

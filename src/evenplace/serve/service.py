@@ -22,7 +22,7 @@ from evenplace.retrieval import Answer
 from evenplace.serve.batches import Batcher
 from evenplace.serve.problems import Problem
 from evenplace.serve.queue import WaitingRoom
-from evenplace.serve.served_index import Library
+from evenplace.serve.served_index import IndexWatch
 from evenplace.serve.settings import Settings
 from evenplace.serve.uploads import Bodies
 
@@ -85,8 +85,8 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.library = Library(settings, self._reloaded)
-        _check_tiles(settings, self.library.current.engine.index.places.maps[0].zone)
+        self.index_watch = IndexWatch(settings, self._reloaded)
+        _check_tiles(settings, self.index_watch.current.engine.index.places.maps[0].zone)
         self.waiting = WaitingRoom(settings.limits)
         self.bodies = Bodies(settings.limits)
         self.batcher = Batcher(settings.batching, settings.limits, self.waiting, self._batched)
@@ -94,12 +94,12 @@ class Service:
         self.began = time.monotonic()
         self.stopping = False
         self._watcher: asyncio.Task[None] | None = None
-        self.metrics.index_photos.set(len(self.library.current.engine.index))
+        self.metrics.index_photos.set(len(self.index_watch.current.engine.index))
 
     async def start(self) -> None:
         self.batcher.start()
         if self.settings.watch_seconds:
-            watch = self.library.watch(self.settings.watch_seconds)
+            watch = self.index_watch.watch(self.settings.watch_seconds)
             self._watcher = asyncio.get_running_loop().create_task(watch)
 
     async def stop(self) -> None:
@@ -136,7 +136,7 @@ class Service:
 
     def _reloaded(self, outcome: str) -> None:
         self.metrics.reloads.labels(outcome).inc()
-        self.metrics.index_photos.set(len(self.library.current.engine.index))
+        self.metrics.index_photos.set(len(self.index_watch.current.engine.index))
 
 
 def _check_tiles(settings: Settings, zone: int) -> None:

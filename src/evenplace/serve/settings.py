@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from evenplace.errors import SettingError
+from evenplace.retrieval.calibration import check_precision
 
 TOKEN_VARIABLE = "EVENPLACE_TOKEN"
 SHORTEST_TOKEN = 16
@@ -91,11 +92,8 @@ class Settings:
             raise SettingError(f"--port {self.port} is no port; use 1 to 65535, or 0 for any")
         if self.workers < 1:
             raise SettingError(f"--workers {self.workers} serves nobody; use 1 or more")
-        if self.min_precision is not None and not 0 < self.min_precision < 1:
-            raise SettingError(
-                f"--min-precision {self.min_precision} is no share of right answers; "
-                "use a number between 0 and 1, such as 0.9"
-            )
+        if self.min_precision is not None:
+            check_precision(self.min_precision)
         if self.tiles and not _TILES.fullmatch(self.tiles):
             raise SettingError(
                 f"--tiles {self.tiles} names no tiles; give an address such as "

@@ -1,9 +1,8 @@
 """Many runs → one answer: declared systems, trained and asked, as tables and figures."""
 
 from evenplace.study.data import Split, read_splits
-from evenplace.study.named import STUDIES, find_study
 from evenplace.study.runs import Findings, Outcome, run_study
-from evenplace.study.spec import Study, System
+from evenplace.study.spec import STUDIES, Study, System, find_study
 from evenplace.study.write import write_findings
 
 __all__ = [

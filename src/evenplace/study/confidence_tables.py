@@ -1,20 +1,32 @@
-"""Which number says best whether an answer is right, and what a promise of precision delivers."""
+"""Which number says best whether an answer is right, and what a promise of precision delivers.
+
+Also of photos that are not on the map: those of the data sets beside the one that is studied, and
+of a town drawn for it.
+"""
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from evenplace.evaluation import compare_sources
+from evenplace.arrays import Bools, Floats
+from evenplace.evaluation import Truth, compare_sources
 from evenplace.evaluation.abstention import deliver, together
-from evenplace.evaluation.sources import SOURCES
+from evenplace.evaluation.confidence import SOURCES
+from evenplace.photos import Photos, read_photos
 from evenplace.places.tiers import TIERS
 from evenplace.report.tables import markdown, spread
 from evenplace.retrieval.calibration import Calibration
 from evenplace.run.run import Run
+from evenplace.study.data import drawn_town, find_folder, sets_at_hand
 from evenplace.study.runs import Findings, Outcome, engine_settings
 
 WANTED = (0.9, 0.95)
 SUREST = 0.75
+MANY = 100  # photos of each other city
+_SEED = 1000  # a town that no study draws
 THEIRS = {  # the paper's supplement E
     "Nordland": {"l2": ".80", "sue": ".86", "cfd": ".86"},
     "Pitts30k": {"l2": ".97", "sue": ".97", "cfd": ".99"},
@@ -130,3 +142,58 @@ def _near_misses(one: Outcome) -> str:
         f"{one.system.name}: of each seed's {SUREST:.0%} surest answers {len(metres)} are wrong; "
         f"{near:.0%} of these lie within {2 * radius:g} m."
     )
+
+
+def elsewhere_table(found: Findings) -> str:
+    """A row for each system and other city: how sure the middle answer is, and how many given.
+
+    A run that is uncalibrated answers none of them at a precision; shown is what insisting gives.
+    """
+    truth, folder = found.splits[0].truth, found.outcomes[0].runs[0].parents[1] / "data"
+    studied = Path(found.splits[0].name).name
+    names = ["a drawn town", *(name for name in sets_at_hand() if name != studied)]
+    rows = []
+    for one in found.outcomes:
+        search = tuple(sorted(one.system.search.items()))
+        asked = [_asked(one.runs, search, truth, name, folder) for name in names]
+        every = (np.concatenate([part[at] for part in asked], axis=-1) for at in (0, 1))
+        for name, (sure, given) in zip([*names, "all"], [*asked, tuple(every)], strict=True):
+            answered = [f"{100 * np.mean(part):.1f} %" for part in given]
+            rows.append(
+                [one.system.name, name, str(len(sure)), f"{np.median(sure):.3f}", *answered]
+            )
+    columns = ["system", "photos of", "asked", "median confidence",
+               *(f"answered at {wanted:.0%}" for wanted in WANTED)]  # fmt: skip
+    return markdown(columns, rows)
+
+
+def _photos(name: str, folder: Path) -> Photos:
+    """Some photos of another city."""
+    if name == "a drawn town":
+        return read_photos(drawn_town(folder, MANY, 1, _SEED) / "database")
+    photos = read_photos(find_folder(name))
+    return photos[np.sort(np.random.default_rng(0).permutation(len(photos))[:MANY])]
+
+
+@cache  # a table is written and printed
+def _asked(
+    runs: tuple[Path, ...],
+    search: tuple[tuple[str, Any], ...],
+    truth: Truth,
+    name: str,
+    folder: Path,
+) -> tuple[Floats, Bools]:
+    """How sure each run is of each photo, and which would be answered.  (Q,), (wanted, Q)."""
+    photos, sure, given = _photos(name, folder), [], []
+    for run in runs:
+        settings = engine_settings(dict(search))
+        engine = Run(run).search(radius=truth.radius, heading=truth.heading, **settings)
+        assert engine.describer is not None
+        described = engine.describer.describe(photos.paths)
+        paths = [photos.paths[row] for row in described.rows]
+        found = engine.search(described.descriptors, 1, pictures=paths).confidence
+        sure.append(found)
+        learned = engine.calibration
+        bars = [np.inf if learned is None else learned.threshold(one) for one in WANTED]
+        given.append(found >= np.array(bars)[:, None])
+    return np.concatenate(sure), np.concatenate(given, axis=1)

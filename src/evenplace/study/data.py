@@ -84,7 +84,8 @@ def read_splits(
     numbers = range(first, first + seeds)
     if data == "town":
         many, asked = photos or 2000, queries or 400
-        splits = [_town(folder, many, asked, seed, truth, announce) for seed in numbers]
+        towns = {seed: drawn_town(folder, many, asked, seed, announce) for seed in numbers}
+        splits = [_town(town, seed, truth) for seed, town in towns.items()]
     else:
         splits = _read_folder(data, numbers, photos, queries, truth, which)
     return [_within_database(split, queries) for split in splits] if development else splits
@@ -113,13 +114,18 @@ def _read_folder(
     return [_part(data, everything, seed, queries, truth) for seed in seeds]
 
 
-def _town(
-    folder: Path, photos: int, queries: int, seed: int, truth: Truth, announce: Announce | None
-) -> Split:
+def drawn_town(
+    folder: Path, photos: int, queries: int, seed: int, announce: Announce | None = None
+) -> Path:
+    """A town in its own folder below another one, drawn unless it is there."""
     town = folder / f"town-{photos}-{queries}-{seed}"
     if not town.exists():
         progress = announce(f"drawing town {seed}") if announce else None
         draw_city(town, photos=photos, queries=queries, seed=seed, progress=progress)
+    return town
+
+
+def _town(town: Path, seed: int, truth: Truth) -> Split:
     database = read_photos(town / "database")
     return Split("town", seed, database, database, read_photos(town / "queries"), truth, town.name)
 

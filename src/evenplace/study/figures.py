@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from evenplace.places.tiers import TIERS
 from evenplace.report.audit_figures import map_figure, tails_figure
 from evenplace.report.curves import precision_recall, reliability_bars, risk_coverage
+from evenplace.report.evaluation import read_kept
 from evenplace.report.figures import (
     STYLE,
     SYSTEM_COLOURS,
@@ -26,7 +27,6 @@ from evenplace.report.figures import (
     tier_bars,
 )
 from evenplace.report.page import TIER_COLOURS
-from evenplace.report.run_files import read_kept
 from evenplace.report.tables import span
 from evenplace.study.runs import Findings, Outcome
 from evenplace.study.tables import places_differ, recall_by_area

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
+from evenplace.report.evaluation import read_kept
 from evenplace.report.figures import inline_svg
 from evenplace.report.gallery import gallery_html
 from evenplace.report.page import Section, page, part, slim_table, table_html, write_page
-from evenplace.report.run_files import read_kept
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import draw
-from evenplace.study.named import find_study, frozen
 from evenplace.study.runs import Findings, minutes
-from evenplace.study.spec import Study
+from evenplace.study.spec import Study, find_study, frozen
 from evenplace.study.write import about, table_text
 
 
@@ -58,8 +57,7 @@ _NARROW = 5  # inches: figures that stand beside each other
 EXTRAS = {"t-sne": t_sne, "answers": answers}
 _FILE = resources.files("evenplace.study") / "paper.toml"
 ITEMS = tuple(
-    Item(**{key: frozen(value) for key, value in item.items()})
-    for item in tomllib.loads(_FILE.read_text(encoding="utf-8"))["items"]
+    Item(**frozen(item)) for item in tomllib.loads(_FILE.read_text(encoding="utf-8"))["items"]
 )
 FIRST = {"photos": 300, "queries": 100}  # of a town: a first version takes minutes, not hours
 ORDER = tuple(dict.fromkeys(item.study for item in ITEMS))

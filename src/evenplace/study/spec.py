@@ -1,14 +1,23 @@
 """A study, declared: which systems are compared, and what is printed of them.
 
+The named ones, every table and figure of the paper and what we set beside it, are files:
+studies/NAME.toml has a row in `systems` for each system, in [all] what rows have that say nothing
+else, in [paper] the paper's numbers of a row.  `methods` adds every recipe of such a name, but for
+those `without`.  `dapr-m-paper-small` is the paper's loss and distance to the letter on the
+embedded network, `dapr-m-paper` with its DINOv2.
+
 Knows nothing of photos or folders: `runs` makes the runs, `tables` and `figures` the pages.
 """
 
+import fnmatch
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.training.recipe import Recipe, find_recipe
+from evenplace.training.recipe import Recipe, find_recipe, recipe_names
 from evenplace.training.specs import LossSpec
 from evenplace.training.variants import with_loss
 
@@ -109,3 +118,32 @@ class Study:
     def baseline(self, system: System) -> str:
         """Whom a system is compared with."""
         return system.against or self.systems[0].name
+
+
+_FOLDER = resources.files("evenplace.study") / "studies"
+STUDIES = sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
+
+
+def find_study(name: str) -> Study:
+    """A study by its name, as its file declares it."""
+    if name not in STUDIES:
+        raise unknown_name("study", name, STUDIES)
+    told = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    shared, paper = told.pop("all", {}), told.pop("paper", {})
+    rows = [{**shared, **row, "paper": paper.get(row["name"], {})} for row in told.pop("systems")]
+    without = told.pop("without", ())
+    for pattern in told.pop("methods", ()):
+        found = fnmatch.filter(recipe_names(), pattern)
+        left = [one for one in found if not any(fnmatch.fnmatch(one, no) for no in without)]
+        rows += [{"name": method, "recipe": method} for method in left]
+    systems = tuple(System(**frozen(row)) for row in rows)
+    return Study(name, systems=systems, **frozen(told))
+
+
+def frozen(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of a file with its lists as tuples."""
+    return {key: _as_tuple(value) for key, value in table.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

@@ -11,9 +11,12 @@ from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import save_figure
 from evenplace.study import tables
-from evenplace.study.confidence_tables import abstention_table, confidence_table, uncertainty_table
-from evenplace.study.cost_tables import cost_table, pipeline_table
-from evenplace.study.elsewhere import elsewhere_table
+from evenplace.study.confidence_tables import (
+    abstention_table,
+    confidence_table,
+    elsewhere_table,
+    uncertainty_table,
+)
 from evenplace.study.figures import draw, draw_multiples
 from evenplace.study.runs import Findings
 
@@ -27,8 +30,8 @@ TABLES: dict[str, tuple[str, Callable[[Findings], str]]] = {
     "areas": ("By the extent of the place", tables.area_table),
     "uncertainty": ("Uncertainty", lambda found: uncertainty_table({found.splits[0].name: found})),
     "confidence": ("Confidence", confidence_table),
-    "cost": ("Cost", cost_table),
-    "pipelines": ("Pipelines", lambda found: pipeline_table({"": found})),
+    "cost": ("Cost", tables.cost_table),
+    "pipelines": ("Pipelines", lambda found: tables.pipeline_table({"": found})),
     "abstention": ("Answer or abstain", abstention_table),
     "elsewhere": ("Photos of other cities", elsewhere_table),
 }
@@ -96,7 +99,7 @@ def transfer_tables(found: Mapping[str, Findings]) -> str:
             found, tables.query_columns(("tail",)), tables.paper_columns(first, tail=True)
         ),
     ]
-    more = {"pipelines": pipeline_table, "confidence": uncertainty_table}
+    more = {"pipelines": tables.pipeline_table, "confidence": uncertainty_table}
     return "\n\n".join([*parts, *(more[one](found) for one in first.study.tables if one in more)])
 
 

@@ -103,12 +103,8 @@ class PhotoSource:
                 yield step, self._carry(self._cached(step.rows[mine], step.views[mine]))
             return
         parts = [step.rows[slice(*self.ranks.edges(len(step)))] for step in steps]
-        loaded = load_chunks(self.paths, self.train_size, parts)
-        zipped = zip(steps, parts, loaded, strict=True)
-        for number, (step, rows, batch) in enumerate(zipped, first):
-            self.bad |= {one.path: one.reason for one in batch.skipped}
-            kept = np.isin(rows, batch.rows)
-            pixels = self._carry(torch.from_numpy(batch.pixels))
+        decoded = zip(steps, self._decoded(parts, self.train_size), strict=True)
+        for number, (step, (kept, pixels)) in enumerate(decoded, first):
             if self.how is not None:
                 pixels = augmented(pixels, self._dice([*seed, number]), self.how)
             with lower_precision(self.network.device, self.precision):
@@ -176,14 +172,16 @@ class PhotoSource:
             for part in chunks:
                 yield part, self._carry(self.cache.plain(rows[part]))
             return
-        wanted = [[int(rows[at]) for at in part] for part in chunks]
-        for part, batch in zip(
-            chunks, load_chunks(self.paths, self.network.image_size, wanted), strict=True
-        ):
+        decoded = self._decoded([rows[part] for part in chunks], self.network.image_size)
+        for part, (kept, pixels) in zip(chunks, decoded, strict=True):
+            if kept.any():
+                yield part[kept], self.network.backbone.trunk(pixels)
+
+    def _decoded(self, parts: Sequence[Ints], size: Size) -> Iterator[tuple[Bools, Tensor]]:
+        """Which photos of each part can be read, and their pixels; the others are listed."""
+        for rows, batch in zip(parts, load_chunks(self.paths, size, parts), strict=True):
             self.bad |= {one.path: one.reason for one in batch.skipped}
-            if batch.rows:
-                at = part[np.isin(rows[part], batch.rows)]
-                yield at, self.network.backbone.trunk(self._carry(torch.from_numpy(batch.pixels)))
+            yield np.isin(rows, batch.rows), self._carry(torch.from_numpy(batch.pixels))
 
     def _carry(self, tensor: Tensor) -> Tensor:
         return carry(tensor, self.network.anchor)

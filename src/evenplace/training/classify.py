@@ -19,26 +19,26 @@ from evenplace.losses import Columns
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.places import FocalGrid, Places
 from evenplace.training.batches import Step, epoch_rows, plain_step, split_batches
-from evenplace.training.objective import Objective, Scene, effect_of
+from evenplace.training.objective import Objective, Setup, effect_of
 from evenplace.training.start import fit_if_needed, set_place_means, start_from_frozen
 
 
-def attach_groups(scene: Scene) -> GroupClassifiers:
+def attach_groups(setup: Setup) -> GroupClassifiers:
     """Give each place a prototype: random, or where its photos are before the first step."""
-    torch.manual_seed(scene.recipe.training.seed)  # the prototypes' and a projection's first values
-    scene.network.attach_places(torch.from_numpy(scene.places.groups.astype(np.int64)))
-    begin_at_photos(scene)
-    assert isinstance(scene.network.classifiers, GroupClassifiers)
-    return scene.network.classifiers
+    torch.manual_seed(setup.recipe.training.seed)  # the prototypes' and a projection's first values
+    setup.network.attach_places(torch.from_numpy(setup.places.groups.astype(np.int64)))
+    begin_at_photos(setup)
+    assert isinstance(setup.network.classifiers, GroupClassifiers)
+    return setup.network.classifiers
 
 
-def begin_at_photos(scene: Scene) -> None:
+def begin_at_photos(setup: Setup) -> None:
     """Start clusters, projection and prototypes from the photos, unless a run is taken up."""
-    if not scene.fresh:
+    if not setup.fresh:
         return
-    fit_if_needed(scene.network, scene.source, scene.rows)
-    if scene.recipe.training.start == "principal":
-        start_from_frozen(scene.network, scene.source, scene.rows, scene.places.labels[scene.rows])
+    fit_if_needed(setup.network, setup.source, setup.rows)
+    if setup.recipe.training.start == "principal":
+        start_from_frozen(setup.network, setup.source, setup.rows, setup.places.labels[setup.rows])
 
 
 class SoftmaxObjective(Objective):
@@ -49,22 +49,22 @@ class SoftmaxObjective(Objective):
     step multiplies by an eighth of the matrix.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self._hold(attach_groups(scene), scene.places.counts)
-        scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self._hold(attach_groups(setup), setup.places.counts)
+        setup.network.scale = float(getattr(self.losses[0], "scale", setup.network.scale))
 
     def _hold(self, classifiers: GroupClassifiers, counts: NDArray[np.integer[Any]]) -> None:
         """A softmax and its loss for each group.  counts: photos of each class of them all."""
-        self.classifiers, self.sharded = classifiers, self.scene.ranks.count > 1
+        self.classifiers, self.sharded = classifiers, self.setup.ranks.count > 1
         self.members = [rows.numpy() for rows in classifiers.members]
-        self.losses = [self.scene.loss(counts[rows]) for rows in self.members]
+        self.losses = [self.setup.loss(counts[rows]) for rows in self.members]
         whole = list(classifiers.prototypes)
         self.prototypes = self._own_parts(whole) if self.sharded else whole
 
     def _own_parts(self, prototypes: list[nn.Parameter]) -> list[nn.Parameter]:
         """What this rank trains of each group; the whole is filled at the end."""
-        ranks, smallest = self.scene.ranks, min(map(len, prototypes))
+        ranks, smallest = self.setup.ranks, min(map(len, prototypes))
         if smallest < ranks.count:
             raise SettingError(
                 f"a group of {smallest} place(s) cannot be dealt to {ranks.count} ranks; "
@@ -80,7 +80,7 @@ class SoftmaxObjective(Objective):
     def begin(self, epoch: int) -> bool:
         for loss in self.losses:
             loss.set_epoch(epoch)
-        if self.scene.source.known:  # photos turned out unreadable: w and nu of those that remain
+        if self.setup.source.known:  # photos turned out unreadable: w and nu of those that remain
             for loss, counts in zip(self.losses, self.counts(), strict=True):
                 if counts.any():
                     loss.update_counts(torch.from_numpy(counts))
@@ -88,17 +88,17 @@ class SoftmaxObjective(Objective):
 
     def counts(self) -> list[Ints]:
         """Photos of each class of each softmax, of those in training now."""
-        found = photos_of_places(self.scene)
+        found = photos_of_places(self.setup)
         return [found[rows] for rows in self.members]
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        spec, places = self.scene.recipe.training, self.scene.places
+        spec, places = self.setup.recipe.training, self.setup.places
         head = epoch % len(self.members)
         local = numbering(self.members[head], len(places))
-        rows = self.scene.rows
+        rows = self.setup.rows
         rows = rows[local[places.labels[rows]] >= 0]
         own = local[places.labels[rows]]
-        return _deal(self.scene, rows, own, self.scene.dice(epoch), spec.batch, head)
+        return _deal(self.setup, rows, own, self.setup.dice(epoch), spec.batch, head)
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         heads = np.unique(step.heads)
@@ -114,7 +114,7 @@ class SoftmaxObjective(Objective):
         cosines = descriptors @ F.normalize(self.prototypes[head], dim=1).T  # (B, S)
         columns = []
         if self.sharded:
-            ranks = self.scene.ranks
+            ranks = self.setup.ranks
             here = torch.arange(*ranks.edges(len(self.members[head])), device=descriptors.device)
             columns.append(Columns(here, group=ranks.group))
         loss: Tensor = self.losses[head](cosines, labels, *columns)
@@ -139,7 +139,7 @@ class SoftmaxObjective(Objective):
     def finish(self) -> None:
         if self.sharded:
             for whole, part in zip(self.classifiers.prototypes, self.prototypes, strict=True):
-                whole.copy_(self.scene.ranks.gather(part.detach()))
+                whole.copy_(self.setup.ranks.gather(part.detach()))
 
 
 class FocalObjective(SoftmaxObjective):
@@ -149,11 +149,11 @@ class FocalObjective(SoftmaxObjective):
     end, and a place of the run is a cell whose prototype is its photos' mean.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        attach_groups(scene)
-        scene.network.classifiers.requires_grad_(False)
-        views = [focal_view(scene, name) for name in ("lateral", "frontal")]
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        attach_groups(setup)
+        setup.network.classifiers.requires_grad_(False)
+        views = [focal_view(setup, name) for name in ("lateral", "frontal")]
         self.labels = [view.labels for view in views]  # (N,) each, -1 where a photo looks away
         groups, shifts = [], [0]
         for view in views:
@@ -161,12 +161,12 @@ class FocalObjective(SoftmaxObjective):
             shifts.append(shifts[-1] + len(np.unique(view.groups)))
         self.shifts = shifts
         self.starts = np.cumsum([0, *(len(view) for view in views)])
-        own = GroupClassifiers(torch.from_numpy(np.concatenate(groups)), scene.network.dim)
+        own = GroupClassifiers(torch.from_numpy(np.concatenate(groups)), setup.network.dim)
         counts = np.concatenate([view.counts for view in views])
-        self._hold(own.to(scene.network.anchor), counts)
+        self._hold(own.to(setup.network.anchor), counts)
 
     def counts(self) -> list[Ints]:
-        seen = [labels[self.scene.rows] for labels in self.labels]
+        seen = [labels[self.setup.rows] for labels in self.labels]
         sizes = np.diff(self.starts)
         found = np.concatenate(
             [np.bincount(one[one >= 0], minlength=n) for one, n in zip(seen, sizes, strict=True)]
@@ -174,44 +174,44 @@ class FocalObjective(SoftmaxObjective):
         return [found[rows] for rows in self.members]
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        dice = self.scene.dice(epoch)
+        dice = self.setup.dice(epoch)
         halves = [self._half(view, epoch, dice) for view in range(len(self.labels))]
         return [_join([half[at % len(half)] for half in halves if half])
                 for at in range(max(map(len, halves)))]  # fmt: skip
 
     def _half(self, view: int, epoch: int, dice: np.random.Generator) -> list[Step]:
-        spec = self.scene.recipe.training
+        spec = self.setup.recipe.training
         heads = range(self.shifts[view], self.shifts[view + 1])
         if not len(heads):
             return []
         head = heads[epoch % len(heads)]
         local = numbering(self.members[head], int(self.starts[-1]))
         labels = self.labels[view]
-        rows = self.scene.rows
+        rows = self.setup.rows
         rows = rows[labels[rows] >= 0]
         own = local[labels[rows] + self.starts[view]]
         rows, own = rows[own >= 0], own[own >= 0]
-        return _deal(self.scene, rows, own, dice, max(1, spec.batch // 2), head)
+        return _deal(self.setup, rows, own, dice, max(1, spec.batch // 2), head)
 
     def shards(self) -> Mapping[str, nn.Parameter]:
         return {f"shard.{number}": one for number, one in enumerate(self.prototypes)}
 
     def finish(self) -> None:
-        set_place_means(self.scene.network, self.scene.source, self.scene.rows, self.scene.places)
+        set_place_means(self.setup.network, self.setup.source, self.setup.rows, self.setup.places)
 
 
-def focal_view(scene: Scene, view: str) -> Places:
+def focal_view(setup: Setup, view: str) -> Places:
     """One of the two views of EigenPlaces, cut out of the photos that train."""
-    spec, rows = scene.recipe.places, scene.rows
+    spec, rows = setup.recipe.places, setup.rows
     rule = FocalGrid(
         view,
         cell=spec.cell,
         groups=spec.groups,
         min_photos=spec.min_photos,
-        tolerance=spec.tolerance if np.isfinite(scene.photos.heading).any() else None,
+        tolerance=spec.tolerance if np.isfinite(setup.photos.heading).any() else None,
     )
-    cut = rule.partition(scene.photos[rows])
-    labels = np.full(len(scene.photos), -1, np.int64)
+    cut = rule.partition(setup.photos[rows])
+    labels = np.full(len(setup.photos), -1, np.int64)
     labels[rows] = cut.labels
     return replace(cut, labels=labels)
 
@@ -222,30 +222,30 @@ class LevelObjective(SoftmaxObjective):
     Every rank holds all levels: coarse ones are few.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        torch.manual_seed(scene.recipe.training.seed)
-        self.parents = place_parents(scene)  # (L, C)
-        combine = "product" if scene.recipe.places.rule == "hierarchy" else "sum"
-        scene.network.attach_levels(torch.from_numpy(self.parents), combine)
-        levels = scene.network.classifiers
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        torch.manual_seed(setup.recipe.training.seed)
+        self.parents = place_parents(setup)  # (L, C)
+        combine = "product" if setup.recipe.places.rule == "hierarchy" else "sum"
+        setup.network.attach_levels(torch.from_numpy(self.parents), combine)
+        levels = setup.network.classifiers
         assert isinstance(levels, LevelClassifiers)
         self.levels = levels
-        begin_at_photos(scene)
-        self.losses = [scene.loss(counts) for counts in self._summed(scene.places.counts)]
-        scene.network.scale = float(getattr(self.losses[0], "scale", scene.network.scale))
+        begin_at_photos(setup)
+        self.losses = [setup.loss(counts) for counts in self._summed(setup.places.counts)]
+        setup.network.scale = float(getattr(self.losses[0], "scale", setup.network.scale))
 
     def counts(self) -> list[Ints]:
-        return self._summed(photos_of_places(self.scene))
+        return self._summed(photos_of_places(self.setup))
 
     def _summed(self, counts: NDArray[np.integer[Any]]) -> list[Ints]:
         """Photos of each class of each level.  counts: (C,) of the places."""
         return [np.bincount(row, counts).astype(np.int64) for row in self.parents]
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        rows, batch = self.scene.rows, self.scene.recipe.training.batch
-        labels = self.scene.places.labels[rows]
-        return _deal(self.scene, rows, labels, self.scene.dice(epoch), batch)
+        rows, batch = self.setup.rows, self.setup.recipe.training.batch
+        labels = self.setup.places.labels[rows]
+        return _deal(self.setup, rows, labels, self.setup.dice(epoch), batch)
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         own = self.levels.parents[:, labels]
@@ -265,10 +265,10 @@ class LevelObjective(SoftmaxObjective):
         """The levels are in the network, and say for themselves what a place scores."""
 
 
-def place_parents(scene: Scene) -> Ints:
+def place_parents(setup: Setup) -> Ints:
     """The class of each place at each level, classes without photos left out.  -> (L, C)."""
-    places = scene.places
-    if scene.recipe.places.rule == "intersection":
+    places = setup.places
+    if setup.recipe.places.rule == "intersection":
         table = places.ids.T + (places.home.astype(np.int64) << 40)  # rows of one map
     else:
         coarse = [places.extra[name] for name in sorted(places.extra) if name.startswith("level")]
@@ -276,10 +276,10 @@ def place_parents(scene: Scene) -> Ints:
     return np.stack([np.unique(row, return_inverse=True)[1] for row in table]).astype(np.int64)
 
 
-def photos_of_places(scene: Scene) -> Ints:
+def photos_of_places(setup: Setup) -> Ints:
     """Photos of each place, of those in training now.  -> (C,)."""
-    labels = scene.places.labels[scene.rows]
-    return np.bincount(labels, minlength=len(scene.places)).astype(np.int64)
+    labels = setup.places.labels[setup.rows]
+    return np.bincount(labels, minlength=len(setup.places)).astype(np.int64)
 
 
 def numbering(members: Ints, places: int) -> Ints:
@@ -290,13 +290,13 @@ def numbering(members: Ints, places: int) -> Ints:
 
 
 def _deal(
-    scene: Scene, rows: Ints, own: Ints, dice: np.random.Generator, batch: int, head: int = 0
+    setup: Setup, rows: Ints, own: Ints, dice: np.random.Generator, batch: int, head: int = 0
 ) -> list[Step]:
     """Batches of an epoch for one softmax.  rows, own: (n,) the photos and their classes in it."""
-    spec = scene.recipe.training
+    spec = setup.recipe.training
     chosen = epoch_rows(own, spec.sampler, dice, spec.steps * batch or None)
     return [
-        plain_step(rows[part], own[part], scene.views(len(part), dice), head)
+        plain_step(rows[part], own[part], setup.views(len(part), dice), head)
         for part in split_batches(chosen, batch)
     ]
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
 from evenplace.training.classify import attach_groups, photos_of_places
-from evenplace.training.objective import Objective, Scene, effect_of
+from evenplace.training.objective import Objective, Setup, effect_of
 from evenplace.training.start import set_place_means
 
 _TRIES = 20
@@ -30,27 +30,27 @@ class PairObjective(Objective):
     in training then, which are fewer once some have turned out unreadable.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene, self.labels = scene, scene.places.labels
-        attach_groups(scene)
-        scene.network.classifiers.requires_grad_(False)
-        self.loss = scene.loss(photos_of_places(scene))
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.labels = setup, setup.places.labels
+        attach_groups(setup)
+        setup.network.classifiers.requires_grad_(False)
+        self.loss = setup.loss(photos_of_places(setup))
 
     def begin(self, epoch: int) -> bool:
-        self.loss.update_counts(torch.from_numpy(photos_of_places(self.scene)))
+        self.loss.update_counts(torch.from_numpy(photos_of_places(self.setup)))
         self.loss.set_epoch(epoch)
         return False
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        return self._steps(self._bunches(self.scene.dice(epoch)), self.scene.dice(epoch + 10**6))
+        return self._steps(self._bunches(self.setup.dice(epoch)), self.setup.dice(epoch + 10**6))
 
     def _bunches(self, dice: np.random.Generator) -> list[list[Ints]]:
         """Batches of bunches: the photos of P places each."""
-        spec, rows = self.scene.recipe.training, self.scene.rows
+        spec, rows = self.setup.recipe.training, self.setup.rows
         size = max(2, spec.batch // spec.photos_per_place)
         wanted = spec.steps * size or None
         found = epoch_bunches(self.labels[rows], spec.sampler, dice, spec.photos_per_place, wanted)
-        homes = self.scene.places.city[self.labels[rows[[one[0] for one in found]]]]
+        homes = self.setup.places.city[self.labels[rows[[one[0] for one in found]]]]
         if spec.within_city and homes.min() < homes.max():
             parts = city_batches(homes, size, dice)
         else:
@@ -59,7 +59,7 @@ class PairObjective(Objective):
 
     def _steps(self, batches: list[list[Ints]], dice: np.random.Generator) -> list[Step]:
         rows = [np.concatenate(bunches) for bunches in batches]
-        return [plain_step(one, self.labels[one], self.scene.views(len(one), dice)) for one in rows]
+        return [plain_step(one, self.labels[one], self.setup.views(len(one), dice)) for one in rows]
 
     def __call__(self, descriptors: Tensor, labels: Tensor, step: Step) -> Tensor:
         loss: Tensor = self.loss(descriptors, labels)
@@ -72,8 +72,8 @@ class PairObjective(Objective):
         return effect_of(self.loss)
 
     def finish(self) -> None:
-        scene = self.scene
-        set_place_means(scene.network, scene.source, scene.rows, scene.places)
+        setup = self.setup
+        set_place_means(setup.network, setup.source, setup.rows, setup.places)
 
 
 class CliqueObjective(PairObjective):
@@ -85,18 +85,18 @@ class CliqueObjective(PairObjective):
     """
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        spec, mining = self.scene.recipe.training, self.scene.recipe.mining
-        dice, rows = self.scene.dice(epoch), self.scene.rows
+        spec, mining = self.setup.recipe.training, self.setup.recipe.mining
+        dice, rows = self.setup.dice(epoch), self.setup.rows
         size = max(2, spec.batch // spec.photos_per_place)
         labels = self.labels[rows]
         found = epoch_bunches(labels, "place", dice, spec.photos_per_place)
         usual = [[rows[one] for one in found[i : i + size]] for i in range(0, len(found), size)]
         usual = [batch for batch in usual if len(batch) > 1][: -(-spec.steps // 2) or None]
-        look = self.scene.source.look
-        seen = self.scene.choose(
+        look = self.setup.source.look
+        seen = self.setup.choose(
             epoch, round_, lambda: {"centres": place_centres(look(rows), labels)}
         )
-        positions = self.scene.photos.points[rows]
+        positions = self.setup.photos.points[rows]
         steps: list[Step] = []
         for batch in usual:
             cliques = clique_batch(
@@ -116,7 +116,7 @@ class CliqueObjective(PairObjective):
     def _clique_step(self, cliques: list[Ints], dice: np.random.Generator) -> Step:
         photos = np.concatenate(cliques)
         names = np.repeat(self.labels[[clique[0] for clique in cliques]], list(map(len, cliques)))
-        return plain_step(photos, names, self.scene.views(len(photos), dice))
+        return plain_step(photos, names, self.setup.views(len(photos), dice))
 
 
 def place_centres(descriptors: Floats, labels: Ints) -> Floats:

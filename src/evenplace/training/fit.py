@@ -26,7 +26,7 @@ from evenplace.training.batch_pictures import describe_regions
 from evenplace.training.batches import Step
 from evenplace.training.classify import FocalObjective, LevelObjective, SoftmaxObjective
 from evenplace.training.compare import CliqueObjective, PairObjective
-from evenplace.training.objective import Objective, Scene
+from evenplace.training.objective import Objective, Setup
 from evenplace.training.progress import RunLog, State, load_progress, save_progress
 from evenplace.training.schedule import Average, build_optimiser, rate, set_rates
 from evenplace.training.triplets import GenerationObjective, TripletObjective
@@ -37,15 +37,15 @@ _SHORT = 10.0  # seconds of training that are sooner done again than kept after 
 
 
 class Session:
-    """A scene on its way to a fitted network."""
+    """A setup on its way to a fitted network."""
 
-    def __init__(self, scene: Scene, held: HeldOut | None, show: Progress) -> None:
-        self.scene, self.held, self.show = scene, held, show
-        self.spec, self.network, self.run = scene.recipe.training, scene.network, scene.run
-        self.objective = build_objective(scene)
+    def __init__(self, setup: Setup, held: HeldOut | None, show: Progress) -> None:
+        self.setup, self.held, self.show = setup, held, show
+        self.spec, self.network, self.run = setup.recipe.training, setup.network, setup.run
+        self.objective = build_objective(setup)
         self.describer = self._describer()
-        self.precision = scene.source.precision
-        self.scaler = loss_scaler(scene.device, self.precision)
+        self.precision = setup.source.precision
+        self.scaler = loss_scaler(setup.device, self.precision)
         named = [(n, p) for n, p in self.network.named_parameters() if p.requires_grad]
         body = {n: p for n, p in named if not n.startswith("classifiers.")}
         self.body = list(body.values())
@@ -53,9 +53,9 @@ class Session:
         self.average = Average(body | heads, self.spec.average)
         self.state = self._state()
         self.position = load_progress(self.run, self.state)
-        if not scene.fresh:
-            scene.source.bad |= self.position.bad
-            scene.source.known |= set(self.position.known)
+        if not setup.fresh:
+            setup.source.bad |= self.position.bad
+            setup.source.known |= set(self.position.known)
         self.kept_at = time.monotonic()
 
     def _state(self) -> State:
@@ -68,18 +68,18 @@ class Session:
             average=self.average,
             losses=self.objective.memory(),
             scaler=self.scaler,
-            ranks=self.scene.ranks,
+            ranks=self.setup.ranks,
         )
 
     def _describer(self) -> nn.Module:
         describer = _Describer(self.network)
-        if self.scene.ranks.group is None:
+        if self.setup.ranks.group is None:
             return describer
-        return DistributedDataParallel(describer, process_group=self.scene.ranks.group)
+        return DistributedDataParallel(describer, process_group=self.setup.ranks.group)
 
     def fit(self, stop: int) -> None:
         """Train up to epoch `stop`; leave the best epoch's weights, or the averaged last ones."""
-        first = self.scene.ranks.first
+        first = self.setup.ranks.first
         log = RunLog(self.run, self.position.epoch, self.spec.tensorboard) if first else None
         while self.position.epoch < stop and not self._over:
             epoch, started = self.position.epoch, time.monotonic()
@@ -104,7 +104,7 @@ class Session:
         """Train from the position to the end of its epoch."""
         at = self.position
         if (at.round, at.step) == (0, 0):
-            self.scene.source.agree()
+            self.setup.source.agree()
         if self.objective.begin(epoch) and (at.round, at.step) == (0, 0):
             self.objective.restart()
             self.average.restart()
@@ -129,7 +129,7 @@ class Session:
         at, rounds = self.position, self.objective.rounds
         seed = (self.spec.seed, epoch, round_)
         numbers = range(at.step, len(steps))
-        source = self.scene.source.batches(steps, seed, at.step)
+        source = self.setup.source.batches(steps, seed, at.step)
         for number, (step, maps) in zip(numbers, source, strict=True):
             set_rates(
                 self.state.optimiser, self.spec, epoch + (round_ + number / len(steps)) / rounds,
@@ -149,10 +149,10 @@ class Session:
         last = (number + 1) % every == 0 or number + 1 == count
         if number % every == 0:
             self.state.optimiser.zero_grad(set_to_none=True)
-        devices = [self.scene.device] if self.scene.device.type == "cuda" else []
+        devices = [self.setup.device] if self.setup.device.type == "cuda" else []
         with torch.random.fork_rng(devices), self._shared(last):
             # dropout's dice, the same in a run taken up again
-            torch.manual_seed(hash((*seed, number, self.scene.ranks.rank)) & (2**62 - 1))
+            torch.manual_seed(hash((*seed, number, self.setup.ranks.rank)) & (2**62 - 1))
             loss = self._loss(step, maps)
             self.scaler.scale(loss / every).backward()  # type: ignore[no-untyped-call]
         if last:
@@ -169,8 +169,8 @@ class Session:
         return self.describer.no_sync()
 
     def _loss(self, step: Step, maps: Tensor) -> Tensor:
-        objective, ranks = self.objective, self.scene.ranks
-        with lower_precision(self.scene.device, self.precision):
+        objective, ranks = self.objective, self.setup.ranks
+        with lower_precision(self.setup.device, self.precision):
             described = self.describer(maps, objective.regions)
         described = described.to(weight_type(self.precision))
         everyone = ranks.gather(described, sharded=objective.sharded)
@@ -182,10 +182,10 @@ class Session:
         assert self.held is not None
         at = self.position
         with self.average.applied():
-            at.recalls.append(asdict(self.held.recall(self.scene.source)))
+            at.recalls.append(asdict(self.held.recall(self.setup.source)))
             if self.best == len(at.recalls):
                 self.objective.finish()
-                if self.scene.ranks.first:
+                if self.setup.ranks.first:
                     save_tensors(self.run / _BEST, self.network.state_dict())
 
     @property
@@ -203,8 +203,8 @@ class Session:
 
     def _settle(self) -> None:
         """The weights to keep: the best epoch's, or the average, or the last."""
-        self.scene.source.agree()
-        self.scene.ranks.wait()
+        self.setup.source.agree()
+        self.setup.ranks.wait()
         if self.held is not None and (self.run / _BEST).exists():
             best = read_tensors(self.run / _BEST, "delete the run folder and train again")
             self.network.load_state_dict(best.tensors)
@@ -220,27 +220,27 @@ class Session:
             self._keep()
 
     def _keep(self) -> None:
-        source = self.scene.source
+        source = self.setup.source
         self.position.bad, self.position.known = dict(source.bad), sorted(source.known)
         save_progress(self.run, self.state, self.position)
-        if self.scene.ranks.first:
-            self.scene.forget(self.position.epoch, self.position.round)
+        if self.setup.ranks.first:
+            self.setup.forget(self.position.epoch, self.position.round)
         self.kept_at = time.monotonic()
 
     def _due(self, seconds: float) -> bool:
         """Whether so long ago, or `checkpoint` ago, was the last; rank 0's clock is everybody's."""
         due = time.monotonic() - self.kept_at >= min(seconds, self.spec.checkpoint)
-        if self.scene.ranks.group is None:
+        if self.setup.ranks.group is None:
             return due
-        flag = torch.tensor([float(due)], device=self.scene.device)
-        torch.distributed.broadcast(flag, 0, self.scene.ranks.group)
+        flag = torch.tensor([float(due)], device=self.setup.device)
+        torch.distributed.broadcast(flag, 0, self.setup.ranks.group)
         return bool(flag.item())
 
     def _line(self, epoch: int, seconds: float) -> dict[str, Any]:
         at = self.position
         line: dict[str, Any] = {"epoch": epoch, "group": 0, "loss": round(at.losses[-1], 6)}
         line |= {"seconds": round(seconds, 3), "lr": self.state.optimiser.param_groups[0]["lr"]}
-        line |= {"sampler": self.spec.sampler, "skipped": len(self.scene.source.bad)}
+        line |= {"sampler": self.spec.sampler, "skipped": len(self.setup.source.bad)}
         line |= self.objective.effect(epoch)
         return line | (Recall(**at.recalls[-1]).as_dict() if at.recalls else {})
 
@@ -259,17 +259,17 @@ class _Describer(nn.Module):
         return describe_regions(network, maps) if regions else network.describe(maps)
 
 
-def build_objective(scene: Scene) -> Objective:
+def build_objective(setup: Setup) -> Objective:
     """Choose by what the loss takes, how the map is cut, and the sampler."""
-    recipe = scene.recipe
+    recipe = setup.recipe
     if loss_takes(recipe.loss.name) == "cosines":
         if recipe.places.rule == "focal-grid":
-            return FocalObjective(scene)
+            return FocalObjective(setup)
         levels = recipe.places.rule in ("hierarchy", "intersection")
-        return LevelObjective(scene) if levels else SoftmaxObjective(scene)
+        return LevelObjective(setup) if levels else SoftmaxObjective(setup)
     kinds = {
         "cliques": CliqueObjective,
         "triplets": TripletObjective,
         "generations": GenerationObjective,
     }
-    return kinds.get(recipe.training.sampler, PairObjective)(scene)
+    return kinds.get(recipe.training.sampler, PairObjective)(setup)

@@ -29,7 +29,7 @@ from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.cache import TrunkCache, ViewSettings, cache_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.fit import Session
-from evenplace.training.objective import Scene
+from evenplace.training.objective import Setup
 from evenplace.training.progress import claim_run, has_progress
 from evenplace.training.recipe import Recipe, read_recipe
 from evenplace.training.validation import HeldOut, Recall, hold_out, without
@@ -168,7 +168,7 @@ class _Trainer:
         if session.recall is not None:
             recall = session.recall
             self._tell(network, places, rows, recall)
-        skipped = session.scene.source.skipped
+        skipped = session.setup.source.skipped
         if self.ranks.first:
             self._leave(network, places, skipped)
         self.ranks.wait()
@@ -191,9 +191,9 @@ class _Trainer:
             precision=self.precision,
             pooled_in=self._freeze_all_but_projection(network, run),
         )
-        scene = Scene(self.recipe, network, self.photos, places, source, ranks, run, fresh)
+        setup = Setup(self.recipe, network, self.photos, places, source, ranks, run, fresh)
         show = self.announce("training" if held is None else "training, some photos held out")
-        session = Session(scene, held, show)
+        session = Session(setup, held, show)
         session.fit(epochs)
         return session
 

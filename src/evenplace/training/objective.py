@@ -30,7 +30,7 @@ from evenplace.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class Scene:
+class Setup:
     """What an objective is made for.  rows: (n,) the photos to train on, each with a place."""
 
     recipe: Recipe
@@ -95,7 +95,7 @@ class Scene:
 class Objective:
     """Batches of an epoch, and the loss of each; what most have nothing to say to is said here."""
 
-    scene: Scene
+    setup: Setup
     rounds = 1  # how often batches are chosen anew within an epoch
     regions = False  # whether photos are described region by region
     sharded = False  # whether each rank's loss sees its own columns only

@@ -11,8 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from evenplace.errors import SettingError, unknown_name
-from evenplace.networks.methods import METHODS
-from evenplace.networks.spec import as_size
+from evenplace.networks.methods import METHODS, as_size
 from evenplace.photos.pictures import Size
 
 _MANY = 10**9

@@ -20,7 +20,7 @@ from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.photos.nearby import Nearby, find_nearby
 from evenplace.training.batches import Step
 from evenplace.training.compare import PairObjective
-from evenplace.training.objective import Scene
+from evenplace.training.objective import Setup
 from evenplace.training.specs import MiningSpec
 
 Look = Callable[[Ints], Floats]
@@ -92,10 +92,10 @@ class TripletObjective(PairObjective):
     a random pool of them.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
-        spec, rows = scene.recipe.mining, scene.rows
-        photos = scene.photos[rows]
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        spec, rows = setup.recipe.mining, setup.rows
+        photos = setup.photos[rows]
         self.positives = find_nearby(photos, photos, spec.positive)
         self.queries = np.flatnonzero(self.positives.counts > 1)  # itself is always near
         if not len(self.queries):
@@ -109,36 +109,36 @@ class TripletObjective(PairObjective):
         self.per_round = -(-asked // self.rounds)
 
     def plan(self, epoch: int, round_: int) -> list[Step]:
-        arrays = self.scene.choose(epoch, round_, lambda: self._arrays(epoch, round_))
-        return self._deal(Mined(**arrays), self.scene.dice(epoch + 10**6 * (round_ + 1)))
+        arrays = self.setup.choose(epoch, round_, lambda: self._arrays(epoch, round_))
+        return self._deal(Mined(**arrays), self.setup.dice(epoch + 10**6 * (round_ + 1)))
 
     def _arrays(self, epoch: int, round_: int) -> dict[str, Array]:
         mined = self._mine(epoch, round_)
         if not len(mined):
             raise PhotoError(
-                f"no photo lies beyond {self.scene.recipe.mining.negative:g} m of another; "
+                f"no photo lies beyond {self.setup.recipe.mining.negative:g} m of another; "
                 "lower mining.negative or use photos of a larger area"
             )
         return {name: value for name, value in vars(mined).items() if value is not None}
 
     def _mine(self, epoch: int, round_: int) -> Mined:
-        spec, within = self.scene.recipe.mining, self.scene.recipe.training.within_city
-        dice = self.scene.dice(epoch)
+        spec, within = self.setup.recipe.mining, self.setup.recipe.training.within_city
+        dice = self.setup.dice(epoch)
         order = np.resize(dice.permutation(self.queries), self.rounds * self.per_round)
         asked = order[round_ * self.per_round : (round_ + 1) * self.per_round]
         return mine_triplets(
             asked,
             self.positives,
-            self.scene.photos.points[self.candidates],
-            lambda which: self.scene.source.look(self.candidates[which]),
-            np.random.default_rng((self.scene.recipe.training.seed, epoch, round_)),
+            self.setup.photos.points[self.candidates],
+            lambda which: self.setup.source.look(self.candidates[which]),
+            np.random.default_rng((self.setup.recipe.training.seed, epoch, round_)),
             spec,
-            self.scene.photos.city[self.candidates] if within else None,
+            self.setup.photos.city[self.candidates] if within else None,
         )
 
     def _deal(self, mined: Mined, dice: np.random.Generator) -> list[Step]:
         """Cut queries into batches; each brings its positive and its negatives along."""
-        spec = self.scene.recipe.training
+        spec = self.setup.recipe.training
         if mined.shares is None:  # one positive is enough without a teacher
             mined = Mined(mined.queries, mined.positives[:, :1], mined.negatives)
         width = 1 + mined.positives.shape[1] + mined.negatives.shape[1]
@@ -161,7 +161,7 @@ class TripletObjective(PairObjective):
             axis=1,
         )
         heads = np.zeros(len(rows), np.int64)
-        views = self.scene.views(len(rows), dice)
+        views = self.setup.views(len(rows), dice)
         soft = None if mined.shares is None else at[:, :first]
         shares = None if mined.shares is None else mined.shares[part]
         return Step(rows, views, self.labels[rows], heads, triplets, soft, shares)
@@ -183,46 +183,46 @@ class GenerationObjective(TripletObjective):
     The first generation has no teacher.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene)
-        self.first = {n: t.detach().cpu().clone() for n, t in scene.network.state_dict().items()}
-        self.length = max(1, scene.recipe.training.epochs // scene.recipe.mining.generations)
-        self.generation, self.teacher = 0, copy.deepcopy(scene.network).eval()
-        start = scene.run / "generation-0.safetensors"
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.first = {n: t.detach().cpu().clone() for n, t in setup.network.state_dict().items()}
+        self.length = max(1, setup.recipe.training.epochs // setup.recipe.mining.generations)
+        self.generation, self.teacher = 0, copy.deepcopy(setup.network).eval()
+        start = setup.run / "generation-0.safetensors"
         if start.exists():
             self.first = _read(start)
-        elif scene.ranks.first:
+        elif setup.ranks.first:
             save_tensors(start, self.first)
 
     def begin(self, epoch: int) -> bool:
         super().begin(epoch)
-        self.generation = min(epoch // self.length, self.scene.recipe.mining.generations - 1)
+        self.generation = min(epoch // self.length, self.setup.recipe.mining.generations - 1)
         self.regions = self.generation > 0
         if not self.regions:
             return False
-        kept = self.scene.run / f"generation-{self.generation}.safetensors"
+        kept = self.setup.run / f"generation-{self.generation}.safetensors"
         begins = epoch == self.generation * self.length
-        if begins and not kept.exists() and self.scene.ranks.first:
-            save_tensors(kept, self.scene.network.state_dict())
-        self.scene.ranks.wait()
+        if begins and not kept.exists() and self.setup.ranks.first:
+            save_tensors(kept, self.setup.network.state_dict())
+        self.setup.ranks.wait()
         self.teacher.load_state_dict(_read(kept))
         return begins
 
     def restart(self) -> None:
         """Back to where the first generation began."""
-        self.scene.network.load_state_dict(self.first)
+        self.setup.network.load_state_dict(self.first)
 
     def _mine(self, epoch: int, round_: int) -> Mined:
         mined = super()._mine(epoch, round_)
         if not self.regions:
             return mined
-        spec = self.scene.recipe.mining
+        spec = self.setup.recipe.mining
         shares = self._shares(mined, spec.temperatures[self.generation % len(spec.temperatures)])
         return Mined(mined.queries, mined.positives, mined.negatives, shares)
 
     def _shares(self, mined: Mined, temperature: float) -> Floats:
         """How the teacher shares its belief among the positives' regions.  -> (Q, k * R)."""
-        source, own = self.scene.source, self.scene.source.network
+        source, own = self.setup.source, self.setup.source.network
         source.network = self.teacher
         try:
             queries = source.look(self.candidates[mined.queries])  # (Q, D)
@@ -239,7 +239,7 @@ class GenerationObjective(TripletObjective):
         hard = super().__call__(descriptors[:, 0], labels, step)
         assert step.soft is not None
         assert step.shares is not None
-        spec, at = self.scene.recipe.mining, torch.from_numpy(step.soft).to(descriptors.device)
+        spec, at = self.setup.recipe.mining, torch.from_numpy(step.soft).to(descriptors.device)
         regions = descriptors[at[:, 1:]].flatten(1, 2)  # (q, k * R, D)
         alike = torch.einsum("qd,qrd->qr", descriptors[at[:, 0], 0], regions)
         belief = F.log_softmax(alike / spec.temperatures[0], dim=1)

@@ -71,8 +71,7 @@ def hold_out(photos: Photos, share: float, seed: int) -> Ints:
     """Rows of the photos to hold out: a share of the spots, so that no spot is on both sides."""
     numbered = Photos(photos.table.append_column("row", [np.arange(len(photos))]))
     _, held = split_by_position(numbered, (1 - share, share), seed)
-    rows: Ints = held.column("row").astype(np.int64)
-    return rows
+    return held.column("row").astype(np.int64)
 
 
 def without(places: Places, rows: Ints) -> Places:

@@ -6,13 +6,14 @@ an export of /images               {"data": [{"id", "computed_geometry", "captur
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenplace.errors import PhotoError
-from evenplace.photos.gather import UNDATED, Seen, gather_seen, picture_beside
+from evenplace.photos.gather import UNDATED, Seen, files_beside, gather_seen, json_head
 from evenplace.photos.table import Photos
 
 DESCRIPTION = "mapillary_image_description.json"
@@ -23,20 +24,18 @@ def recognises(path: Path) -> bool:
     """Whether it is one of the two files, or a folder with the first."""
     if path.is_dir():
         return (path / DESCRIPTION).is_file()
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        head = file.read(4096)
+    head = json_head(path, ".json")
     return "MAPLatitude" in head or ('"data"' in head and '"captured_at"' in head)
 
 
 def read(path: Path, zone: int | None = None) -> Photos:
     """Read a description or an export, with whose photos they are."""
     file = path / DESCRIPTION if path.is_dir() else path
+    find = files_beside(file)
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
         rows = told["data"] if isinstance(told, dict) else told
-        seen = [(_exported if "id" in row else _described)(row, file) for row in rows]
+        seen = [_seen(row, find) for row in rows]
     except (KeyError, TypeError, ValueError) as cause:
         raise PhotoError(
             f"{file} is no description of photos ({cause!r}); export it again"
@@ -63,17 +62,14 @@ def seen_of(row: dict[str, Any], path: str) -> Seen:
     )
 
 
-def _exported(row: dict[str, Any], file: Path) -> Seen:
-    path = picture_beside(file, f"{row['id']}.jpg")
+def _seen(row: dict[str, Any], find: Callable[[str], str | None]) -> Seen:
+    """One photo of an export, which has ids, or of a description, which has names."""
+    name = f"{row['id']}.jpg" if "id" in row else str(row.get("filename", ""))
+    path = find(name)
     if path is None:
-        return Seen(f"{row['id']}.jpg", reason=f"there is no such file beside {file}")
-    return seen_of(row, path)
-
-
-def _described(row: dict[str, Any], file: Path) -> Seen:
-    path = picture_beside(file, str(row.get("filename", "")))
-    if path is None:
-        return Seen(str(row.get("filename")), reason=f"there is no such file beside {file}")
+        return Seen(name, reason="there is no such file beside the description")
+    if "id" in row:
+        return seen_of(row, path)
     if "error" in row or "MAPLatitude" not in row:
         why = (row.get("error") or {}).get("message", "without a position")
         return Seen(path, reason=f"mapillary_tools could not describe it ({why})")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from evenplace.photos.gather import gather
-from evenplace.photos.scan import base_names, first_pictures, picture_paths
+from evenplace.photos.scan import first_pictures, picture_paths
 from evenplace.photos.table import Photos
 
 METRES_A_FRAME = 25 / 10.5
@@ -32,7 +32,7 @@ def read(path: Path, pattern: str | None = None) -> Photos:
     """Read frames; one whose name ends in no number is skipped."""
     paths = picture_paths(path, pattern)
     frames, reasons = [], {}
-    for row, name in enumerate(base_names(paths).to_pylist()):
+    for row, name in enumerate(Path(one).name for one in paths.to_pylist()):
         found = DUMMY.match(name) or ("@" not in name and NUMBERED.search(name)) or None
         frames.append(int(found.group(1)) if found else -1)
         if not found:

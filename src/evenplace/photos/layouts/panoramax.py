@@ -1,6 +1,7 @@
 """Panoramax: STAC items (GeoJSON) with azimuth, licence and producer, the pictures beside them."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -8,24 +9,22 @@ from typing import Any
 import numpy as np
 
 from evenplace.errors import PhotoError
-from evenplace.photos.gather import UNDATED, Seen, gather_seen, picture_beside
+from evenplace.photos.gather import UNDATED, Seen, files_beside, gather_seen, json_head
 from evenplace.photos.table import Photos
 
 
 def recognises(path: Path) -> bool:
     """Whether it is a collection of STAC items."""
-    if path.suffix.lower() not in (".json", ".geojson") or not path.is_file():
-        return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        head = file.read(65536)
+    head = json_head(path, ".json", ".geojson")
     return '"FeatureCollection"' in head and ('"stac_version"' in head or "view:azimuth" in head)
 
 
 def read(path: Path, zone: int | None = None) -> Photos:
     """Read the items whose pictures are here: ID.jpg, or the name they were uploaded under."""
+    find = files_beside(path)
     try:
         items = json.loads(path.read_text(encoding="utf-8"))["features"]
-        seen = [_read(item, path) for item in items]
+        seen = [_read(item, find) for item in items]
     except (KeyError, TypeError, ValueError) as cause:
         raise PhotoError(f"{path} is no collection of items ({cause!r}); fetch it again") from cause
     return gather_seen(seen, zone, path)
@@ -53,13 +52,12 @@ def seen_of(item: dict[str, Any], path: str) -> Seen:
     )
 
 
-def _read(item: dict[str, Any], file: Path) -> Seen:
-    original = str(item["properties"].get("original_file:name", ""))
-    for name in filter(None, (f"{item['id']}.jpg", original)):
-        path = picture_beside(file, name)
-        if path is not None:
-            return seen_of(item, path)
-    return Seen(f"{item['id']}.jpg", reason=f"there is no such file beside {file}")
+def _read(item: dict[str, Any], find: Callable[[str], str | None]) -> Seen:
+    name, original = f"{item['id']}.jpg", str(item["properties"].get("original_file:name", ""))
+    path = find(name) or find(original)
+    if path is None:
+        return Seen(name, reason="there is no such file beside the items")
+    return seen_of(item, path)
 
 
 def _time(text: str | None) -> np.datetime64:

@@ -6,7 +6,6 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 
 import csv
 import json
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError, SettingError, UnplacedError
-from evenplace.photos.gather import gather
+from evenplace.photos.gather import files_beside, gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.scan import check_exists
 from evenplace.photos.table import Photos
@@ -69,10 +68,13 @@ def say_read(path: Path, told: dict[str, str]) -> str:
 
 def _names(file: Path) -> list[str]:
     """The names of the columns, from the first line alone."""
-    with file.open("rb") as opened:
-        first = opened.readline(1 << 16)
-    line = first.decode("utf-8-sig", "replace").strip("\r\n")
+    line = _first_line(file).decode("utf-8-sig", "replace").strip("\r\n")
     return next(csv.reader([line], delimiter=_delimiter(file)), [])
+
+
+def _first_line(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.readline(1 << 16)
 
 
 def read(path: Path, /, zone: int | None = None, *, files: bool = True, **names: str) -> Photos:
@@ -149,8 +151,7 @@ def _csv(file: Path, text: tuple[str, ...], encoding: str = "utf8") -> pa.Table:
 
 def _delimiter(file: Path) -> str:
     """What parts the names of the columns: spreadsheets of many countries write semicolons."""
-    with file.open("rb") as opened:
-        first = opened.readline(1 << 16)
+    first = _first_line(file)
     marks = (",", ";", "\t") if file.suffix.lower() != ".tsv" else ("\t",)
     return max(marks, key=lambda mark: first.count(mark.encode()))
 
@@ -216,26 +217,14 @@ def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict
 
 def _files(names: pa.ChunkedArray, file: Path) -> tuple[list[str], dict[int, str]]:
     """Where each file of the table lies, and the rows whose file is not there."""
-    paths, reasons = [], {}
-    folders: dict[str, set[str]] = {}
+    paths, reasons, find = [], {}, files_beside(file)
     for row, name in enumerate(names.to_pylist()):
         text = str(name or "")
-        path = _beside(text, file.parent, folders)
+        path = find(text)
         paths.append(path or text)
         if path is None:
             reasons[row] = f"there is no such file beside {file}"
     return paths, reasons
-
-
-def _beside(name: str, folder: Path, folders: dict[str, set[str]]) -> str | None:
-    """The file's path if it is there, asking the disk once a folder rather than once a file."""
-    for start in (folder, folder / "images"):
-        parent, _, base = os.path.join(start, name).rpartition("/")  # noqa: PTH118, a million of them
-        if parent not in folders:
-            folders[parent] = set(os.listdir(parent)) if os.path.isdir(parent) else set()  # noqa: PTH112, PTH208
-        if base in folders[parent]:
-            return f"{parent}/{base}"
-    return None
 
 
 def find_columns(
@@ -255,10 +244,9 @@ def find_columns(
             raise PhotoError(
                 f"{where} has no column {name!r} for {wanted}; it has {', '.join(present)}"
             )
-    lower = {name.lower().strip().replace(" ", "_"): name for name in present}
     found = dict(told)
-    for wanted, usual in USUAL.items():
-        match = next((lower[one] for one in usual if one in lower), None)
+    for wanted in USUAL:
+        match = usual_column(wanted, present)
         if wanted not in found and match is not None and match not in found.values():
             found[wanted] = match
     if not ({*_METRES} <= set(found) or {*_DEGREES} <= set(found)):
@@ -267,6 +255,12 @@ def find_columns(
             "latitude=NAME --column longitude=NAME, or east and north"
         )
     return found
+
+
+def usual_column(wanted: str, present: Sequence[str]) -> str | None:
+    """The column that has one of the usual names of what is wanted."""
+    lower = {name.lower().strip().replace(" ", "_"): name for name in present}
+    return next((lower[one] for one in USUAL[wanted] if one in lower), None)
 
 
 def parse_columns(told: Sequence[str]) -> dict[str, str]:

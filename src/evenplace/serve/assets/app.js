@@ -64,8 +64,8 @@ async function askWith(photo) {
     if (turn === page.asked) show(answer, performance.now() - began);
   } catch (refusal) {
     if (turn !== page.asked) return;
-    page.map.fitAll();
     showProblem(refusal);
+    page.map.fitAll();
   }
 }
 

@@ -46,6 +46,7 @@ export class CellMap {
     this.paint.redraw();
   }
 
+  // At once: while a zoom is animated Leaflet drops whatever else the map is asked to show.
   fitAll() {
     const { box, count } = this.shape, crs = this.map.options.crs;
     if (!count) return this.map.setView([0, 0], 0);
@@ -55,7 +56,8 @@ export class CellMap {
       return found;
     };
     const corner = (x, y) => crs.pointToLatLng(L.point(x, y), 0);
-    this.map.fitBounds([corner(edge(0, Math.min), edge(1, Math.min)), corner(edge(2, Math.max), edge(3, Math.max))], { padding: [10, 10] });
+    this.map.invalidateSize({ pan: false });
+    this.map.fitBounds([corner(edge(0, Math.min), edge(1, Math.min)), corner(edge(2, Math.max), edge(3, Math.max))], { padding: [10, 10], animate: false });
   }
 
   at(spot) {

@@ -23,13 +23,13 @@ _CONSIDERED = 15_000  # photos whose day or pass is hidden, of whom some ask
 _NOWHERE = 1e6  # metres off, of no answer
 
 
-def enough(folds: list[Fold], dice: np.random.Generator) -> list[Fold]:
+def limit_queries(folds: list[Fold], dice: np.random.Generator) -> list[Fold]:
     """The folds with as many queries as any rehearsal will need."""
     most = int(_CONSIDERED / max(len(folds), 1))
-    return [fold.only(draw(fold, most, dice)) for fold in folds]
+    return [fold.only(draw_queries(fold, most, dice)) for fold in folds]
 
 
-def draw(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
+def draw_queries(fold: Fold, most: int, dice: np.random.Generator) -> Ints:
     """All queries in their order, or some at random where there are more."""
     many = len(fold.rows)
     return np.arange(many) if many <= most else dice.permutation(many)[:most]
@@ -39,7 +39,7 @@ def ask_all_ways(
     fold: Fold, spec: SearchSpec, rule: str | Fused, most: int, dice: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """What one fold answers, photo by photo, in every way of asking that it has."""
-    asked = fold.only(draw(fold, most, dice))
+    asked = fold.only(draw_queries(fold, most, dice))
     lit = in_other_light(asked)
     ways = [("taken", asked), ("away", off_the_map(asked))]
     ways += [] if lit is None else [("light", lit)]
