@@ -1,5 +1,8 @@
 """Photos: what they refuse, what they keep, and that they survive the disk."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +107,15 @@ def test_photos_without_files_say_so() -> None:
 def test_photos_do_not_change() -> None:
     with pytest.raises(AttributeError, match="do not change"):
         three().skipped = ()
+
+
+@pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])
+def test_photos_go_to_another_process_whole(copied: Callable[[Photos], Photos]) -> None:
+    skipped = [Skipped("x.jpg", "it has no position")]
+    photos = three(path=["a", "b", "c"], heading=[1, 2, 3], skipped=skipped)
+    again = copied(photos[1:])
+    assert again.table.equals(photos[1:].table)
+    assert again.skipped == photos.skipped
 
 
 def test_photos_survive_the_disk_with_what_was_skipped(tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ class Photos:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Photos do not change; make new ones instead of setting {name}")
 
+    def __reduce__(self) -> tuple[type[Self], tuple[pa.Table, tuple[Skipped, ...]]]:
+        """Copy and pickle by making them anew: what refuses to change cannot be filled in."""
+        return type(self), (self.table, self.skipped)
+
     @classmethod
     def from_arrays(
         cls,
