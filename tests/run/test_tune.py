@@ -288,3 +288,11 @@ def test_off_the_map_nothing_within_100_metres_is_seen(tmp_path: Path) -> None:
     east, hidden = fold.index.photos.east, off_the_map(fold).hidden
     assert hidden is not None
     assert sorted(east[hidden[0]].tolist()) == [0.0, 60.0, 140.0]
+
+
+def test_off_the_map_look_alikes_of_the_same_day_are_seen(tmp_path: Path) -> None:
+    days = ["2024-05-06", "2024-05-07", "2024-05-06"]
+    fold = fold_of(taken(days, [0.0, 20.0, 600.0]), taken(days[:1], [10.0]), tmp_path / "i")
+    asked = off_the_map(on_other_days([fold])[0])
+    assert asked.hidden is not None
+    assert sorted(fold.index.photos.east[asked.hidden[0]].tolist()) == [0.0, 20.0]

@@ -153,6 +153,10 @@ def in_other_light(fold: Fold) -> Fold | None:
 
 
 def off_the_map(fold: Fold) -> Fold:
-    """Hide all that is near each photo."""
+    """Hide all that is near each photo, and nothing else.
+
+    A stranger meets look-alikes of its own light too: with its own day hidden as well, three
+    photos of another town in sixty were surer than all of 363 rehearsed ones.
+    """
     near = find_nearby(fold.index.photos, fold.queries, AWAY)
-    return fold.hiding([near.of(query) for query in range(len(fold.queries))])
+    return replace(fold, hidden=[near.of(query) for query in range(len(fold.queries))])
