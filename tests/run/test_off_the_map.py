@@ -44,7 +44,9 @@ def test_photos_of_nowhere_are_not_answered(tmp_path: Path) -> None:
     at_home = sorted((tmp_path / "town/queries").glob("*.jpg"))
     assert len(nowhere) == 3 * EACH + 60
     assert share_answered(run, nowhere) <= 0.01
-    assert share_answered(run, nowhere, verify=0) <= 0.01
+    # Without pictures the bar is the surest of some 360 rehearsed strangers: of as many others more
+    # than a hundredth may pass it by chance, three times in a hundred.
+    assert share_answered(run, nowhere, verify=0) <= 0.02
     assert share_answered(run, at_home) >= 0.25  # silence is not the way it is done
 
 
