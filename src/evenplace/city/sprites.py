@@ -43,18 +43,10 @@ class _Shape:
         self.points: list[Point] = []
         self.faces: list[Face] = []
 
-    def face(
-        self,
-        points: list[Point],
-        colour: Colour | None,
-        gain: float,
-        *,
-        lid: bool = False,
-        fine: bool = False,
-    ) -> None:
+    def face(self, points: list[Point], colour: Colour | None, gain: float, **kind: bool) -> None:
         first = len(self.points)
         self.points += points
-        self.faces.append(Face(first, len(self.points), colour, gain, lid, fine))
+        self.faces.append(Face(first, len(self.points), colour, gain, **kind))
 
     def prism(self, low: Box, high: Box, colour: Colour | None) -> None:
         """A box that narrows upwards."""
