@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools
 from evenplace.evaluation import Scores
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.verification import REFUTED, VERIFIED
@@ -56,7 +57,7 @@ def reason_rows(systems: Sequence[Scores]) -> list[list[str]]:
     return rows
 
 
-def _looked(scores: Scores, mine: NDArray[np.bool_]) -> list[str]:
+def _looked(scores: Scores, mine: Bools) -> list[str]:
     """Of some queries, those whose answer a second look verified, and refuted."""
     inliers = scores.predictions.sources.get("inliers")
     if inliers is None:
