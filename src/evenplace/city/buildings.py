@@ -3,20 +3,18 @@
 Knows nothing of pixels; every length is in metres.
 """
 
-import tomllib
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import Doubles
+from evenplace.photos.files import shipped_tables
 
 Colour = tuple[int, int, int]
 
-_FILE = resources.files("evenplace") / "city" / "colours.toml"
-COLOURS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+COLOURS = shipped_tables("city/colours.toml")
 
 
 def palette(colours: list[list[int]]) -> list[Colour]:
@@ -84,7 +82,9 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     storeys = int(rng.integers(*STOREYS[kind]))
     roof = pick(["flat", "eaves", "gable", "mansard"], [0.3, 0.34, 0.2, 0.16])
     roof = "flat" if modern else roof
-    base = _ground_floor(rng, SHOP_SHARE[kind])
+    shops = SHOP_SHARE[kind]
+    base = pick(["shop", "house"], [shops, 1 - shops])
+    base = "garage" if base == "house" and rng.random() < 0.15 else base
     return Style(
         seed=int(rng.integers(2**31)),
         material=material,
@@ -116,11 +116,6 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
 
 def _pick(rng: np.random.Generator, options: list[Any], weights: list[float] | None = None) -> Any:
     return options[int(rng.choice(len(options), p=weights))]
-
-
-def _ground_floor(rng: np.random.Generator, shops: float) -> str:
-    base: str = _pick(rng, ["shop", "house"], [shops, 1 - shops])
-    return "garage" if base == "house" and rng.random() < 0.15 else base
 
 
 def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:
