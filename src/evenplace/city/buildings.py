@@ -3,6 +3,7 @@
 Knows nothing of pixels; every length is in metres.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,17 +16,6 @@ from evenplace.photos.files import shipped_tables
 Colour = tuple[int, int, int]
 
 COLOURS = shipped_tables("city/colours.toml")
-
-
-def palette(colours: list[list[int]]) -> list[Colour]:
-    """Colours of the file as they are drawn with."""
-    return [(red, green, blue) for red, green, blue in colours]
-
-
-WALLS = {material: palette(colours) for material, colours in COLOURS["walls"].items()}
-TRIMS, FRAMES, DOORS, ROOFS, SHOPS = (
-    palette(COLOURS[part]) for part in ("trims", "frames", "doors", "roofs", "shops")
-)
 
 
 @dataclass(frozen=True)
@@ -88,12 +78,12 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     return Style(
         seed=int(rng.integers(2**31)),
         material=material,
-        wall=_vary(rng, pick(WALLS[material]), 10),
-        trim=pick(TRIMS),
-        frame=pick(FRAMES, [0.44, 0.16, 0.14, 0.14, 0.12]),
-        door=pick(DOORS),
-        roof=_vary(rng, pick(ROOFS), 8),
-        shop=pick(SHOPS),
+        wall=_vary(rng, pick(COLOURS["walls"][material]), 10),
+        trim=pick(COLOURS["trims"]),
+        frame=pick(COLOURS["frames"], [0.44, 0.16, 0.14, 0.14, 0.12]),
+        door=pick(COLOURS["doors"]),
+        roof=_vary(rng, pick(COLOURS["roofs"]), 8),
+        shop=pick(COLOURS["shops"]),
         storeys=storeys,
         storey=storey,
         ground=storey + (float(rng.uniform(0.5, 1.2)) if base == "shop" else 0.3),
@@ -114,7 +104,9 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     )
 
 
-def _pick(rng: np.random.Generator, options: list[Any], weights: list[float] | None = None) -> Any:
+def _pick(
+    rng: np.random.Generator, options: Sequence[Any], weights: list[float] | None = None
+) -> Any:
     return options[int(rng.choice(len(options), p=weights))]
 
 

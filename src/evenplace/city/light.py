@@ -61,10 +61,7 @@ def _day(row: dict[str, Any]) -> Day:
     told = {**_DAYS["light"][row["light"]], **row}
     if told.pop("light") == "sunny":
         told |= _sunshine(told["sun_height"], told["clouds"])
-    frozen: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in told.items()
-    }
-    return Day(**frozen)
+    return Day(**told)
 
 
 def _sunshine(height: float, clouds: float) -> dict[str, Tone]:

@@ -111,8 +111,15 @@ def shipped_text(name: str) -> str:
 
 
 def shipped_tables(name: str) -> dict[str, Any]:
-    """A TOML file that comes with the package."""
-    return tomllib.loads(shipped_text(name))
+    """A TOML file that comes with the package, its lists as tuples."""
+    tables: dict[str, Any] = _frozen(tomllib.loads(shipped_text(name)))
+    return tables
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(one) for key, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from evenplace.report.page import Section, page, part, slim_table, table_html, w
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import draw
 from evenplace.study.runs import Findings, minutes
-from evenplace.study.spec import Study, find_study, frozen
+from evenplace.study.spec import Study, find_study
 from evenplace.study.write import about, table_text
 
 
@@ -54,7 +54,7 @@ def answers(found: Findings) -> Markup:
 
 _NARROW = 5  # inches: figures that stand beside each other
 EXTRAS = {"t-sne": t_sne, "answers": answers}
-ITEMS = tuple(Item(**frozen(item)) for item in shipped_tables("study/paper.toml")["items"])
+ITEMS = tuple(Item(**item) for item in shipped_tables("study/paper.toml")["items"])
 FIRST = {"photos": 300, "queries": 100}  # of a town: a first version takes minutes, not hours
 ORDER = tuple(dict.fromkeys(item.study for item in ITEMS))
 

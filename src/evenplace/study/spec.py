@@ -136,14 +136,5 @@ def find_study(name: str) -> Study:
         found = fnmatch.filter(recipe_names(), pattern)
         left = [one for one in found if not any(fnmatch.fnmatch(one, no) for no in without)]
         rows += [{"name": method, "recipe": method} for method in left]
-    systems = tuple(System(**frozen(row)) for row in rows)
-    return Study(name, systems=systems, **frozen(told))
-
-
-def frozen(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of a file with its lists as tuples."""
-    return {key: _as_tuple(value) for key, value in table.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    systems = tuple(System(**row) for row in rows)
+    return Study(name, systems=systems, **told)

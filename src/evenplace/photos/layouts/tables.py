@@ -27,7 +27,7 @@ from evenplace.photos.table import Photos
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
-USUAL: dict[str, list[str]] = shipped_tables("photos/layouts/columns.toml")
+USUAL: dict[str, tuple[str, ...]] = shipped_tables("photos/layouts/columns.toml")
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
 
