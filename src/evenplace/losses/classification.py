@@ -18,14 +18,7 @@ from torch import Tensor
 
 from evenplace.errors import SettingError
 
-from .prior import (
-    Counts,
-    PriorLoss,
-    class_weights,
-    photographed,
-    require_nonnegative,
-    shares,
-)
+from .prior import Counts, PriorLoss, class_weights, photographed, require_nonnegative, shares
 from .softmax import Columns, Margin, target_losses
 
 
