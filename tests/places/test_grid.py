@@ -208,12 +208,6 @@ def test_the_share_of_places_with_half_of_the_photos() -> None:
     assert np.isnan(imbalance_ratio([]))
 
 
-def test_places_of_two_zones_are_never_near() -> None:
-    photos = Photos.from_arrays(east=[5.0, 5.0, 25.0], north=[5.0] * 3, zone=[31, 33, 33])
-    found = Grid().partition(photos).points
-    assert found.tolist() == [[10, 10, 0], [10, 10, 2e5], [30, 10, 2e5]]
-
-
 def test_positions_without_a_north_are_refused() -> None:
     places = Grid().partition(photos_at([(1.0, 1.0)]))
     with pytest.raises(PlaceError, match=r"positions have shape \(2, 3\); give \(N, 2\)"):

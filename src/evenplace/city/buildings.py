@@ -3,31 +3,19 @@
 Knows nothing of pixels; every length is in metres.
 """
 
-import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import Doubles
+from evenplace.photos.files import shipped_tables
 
 Colour = tuple[int, int, int]
 
-_FILE = resources.files("evenplace") / "city" / "colours.toml"
-COLOURS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-
-
-def palette(colours: list[list[int]]) -> list[Colour]:
-    """Colours of the file as they are drawn with."""
-    return [(red, green, blue) for red, green, blue in colours]
-
-
-WALLS = {material: palette(colours) for material, colours in COLOURS["walls"].items()}
-TRIMS, FRAMES, DOORS, ROOFS, SHOPS = (
-    palette(COLOURS[part]) for part in ("trims", "frames", "doors", "roofs", "shops")
-)
+COLOURS = shipped_tables("city/colours.toml")
 
 
 @dataclass(frozen=True)
@@ -84,16 +72,18 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     storeys = int(rng.integers(*STOREYS[kind]))
     roof = pick(["flat", "eaves", "gable", "mansard"], [0.3, 0.34, 0.2, 0.16])
     roof = "flat" if modern else roof
-    base = _ground_floor(rng, SHOP_SHARE[kind])
+    shops = SHOP_SHARE[kind]
+    base = pick(["shop", "house"], [shops, 1 - shops])
+    base = "garage" if base == "house" and rng.random() < 0.15 else base
     return Style(
         seed=int(rng.integers(2**31)),
         material=material,
-        wall=_vary(rng, pick(WALLS[material]), 10),
-        trim=pick(TRIMS),
-        frame=pick(FRAMES, [0.44, 0.16, 0.14, 0.14, 0.12]),
-        door=pick(DOORS),
-        roof=_vary(rng, pick(ROOFS), 8),
-        shop=pick(SHOPS),
+        wall=_vary(rng, pick(COLOURS["walls"][material]), 10),
+        trim=pick(COLOURS["trims"]),
+        frame=pick(COLOURS["frames"], [0.44, 0.16, 0.14, 0.14, 0.12]),
+        door=pick(COLOURS["doors"]),
+        roof=_vary(rng, pick(COLOURS["roofs"]), 8),
+        shop=pick(COLOURS["shops"]),
         storeys=storeys,
         storey=storey,
         ground=storey + (float(rng.uniform(0.5, 1.2)) if base == "shop" else 0.3),
@@ -114,13 +104,10 @@ def draw_style(rng: np.random.Generator, kind: str) -> Style:
     )
 
 
-def _pick(rng: np.random.Generator, options: list[Any], weights: list[float] | None = None) -> Any:
+def _pick(
+    rng: np.random.Generator, options: Sequence[Any], weights: list[float] | None = None
+) -> Any:
     return options[int(rng.choice(len(options), p=weights))]
-
-
-def _ground_floor(rng: np.random.Generator, shops: float) -> str:
-    base: str = _pick(rng, ["shop", "house"], [shops, 1 - shops])
-    return "garage" if base == "house" and rng.random() < 0.15 else base
 
 
 def _vary(rng: np.random.Generator, colour: Colour, spread: int) -> Colour:

@@ -8,7 +8,7 @@ from a small picture and does not flicker.
 import numpy as np
 
 from evenplace.arrays import Floats, Ints
-from evenplace.city.buildings import Building, Style, Wall
+from evenplace.city.buildings import Building, Style
 from evenplace.city.canvas import SHOP_GLASS, Canvas, Texels, shade, smooth_noise
 from evenplace.city.openings import draw_ground_floor, draw_windows
 
@@ -160,12 +160,13 @@ class Atlas:
         self.texels = np.zeros(1 << 20, np.uint32)
         self._used = 0
         known: dict[Look, int] = {}
-        self._looks: list[Look] = []
         walls, roofs = [], []
-        for building in buildings:
-            for wall in building.walls:
-                walls.append(self._number(known, _wall_look(building.style, wall)))
-                roofs.append(self._number(known, _roof_look(building.style, wall)))
+        for style, wall in ((one.style, wall) for one in buildings for wall in one.walls):
+            width, slope = round(wall.width, 2), np.hypot(wall.roof_rise, wall.roof_depth) or 0.5
+            roof = (style, "roof", width, round(float(slope), 2))
+            walls.append(known.setdefault((style, wall.look, width, wall.gable), len(known)))
+            roofs.append(known.setdefault(roof, len(known)))
+        self._looks = list(known)
         self.wall_looks = np.array(walls)  # (walls,) number of the look
         self.roof_looks = np.array(roofs)
         count = len(self._looks)
@@ -173,12 +174,6 @@ class Atlas:
         self.starts = np.zeros((count, LEVELS), np.int64)
         self.columns = np.zeros((count, LEVELS), np.int64)
         self.rows = np.zeros((count, LEVELS), np.int64)
-
-    def _number(self, known: dict[Look, int], look: Look) -> int:
-        if look not in known:
-            known[look] = len(self._looks)
-            self._looks.append(look)
-        return known[look]
 
     def need(self, looks: Ints) -> None:
         """Draw those of the looks that are not there; when memory is full, start afresh."""
@@ -213,15 +208,6 @@ class Atlas:
         self.starts[look, number] = self._used
         self.rows[look, number], self.columns[look, number] = level.shape
         self._used += level.size
-
-
-def _wall_look(style: Style, wall: Wall) -> Look:
-    return style, wall.look, round(wall.width, 2), wall.gable
-
-
-def _roof_look(style: Style, wall: Wall) -> Look:
-    length = float(np.hypot(wall.roof_rise, wall.roof_depth)) or 0.5
-    return style, "roof", round(wall.width, 2), round(length, 2)
 
 
 def _halve(level: Texels) -> Texels:

@@ -1,8 +1,6 @@
 """Days: sun, sky, shadows, haze, season and weather, for the survey's passes and the queries."""
 
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ from PIL import Image, ImageDraw
 from evenplace.arrays import Floats
 from evenplace.city.buildings import Building
 from evenplace.city.canvas import smooth_noise
+from evenplace.photos.files import shipped_tables
 
 Tone = tuple[float, float, float]
 CLEAR: dict[str, Tone] = {"zenith": (0.33, 0.53, 0.82), "skyline": (0.74, 0.84, 0.93)}
@@ -18,8 +17,7 @@ PALE: dict[str, Tone] = {"zenith": (0.52, 0.66, 0.84), "skyline": (0.86, 0.89, 0
 AROUND = 1080  # columns of the panorama: a third of a degree each
 ABOVE = 320  # rows of the panorama
 TOP = 1.9  # tangent of the highest elevation in it
-_FILE = resources.files("evenplace") / "city" / "days.toml"
-_DAYS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_DAYS = shipped_tables("city/days.toml")
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,7 @@ def _day(row: dict[str, Any]) -> Day:
     told = {**_DAYS["light"][row["light"]], **row}
     if told.pop("light") == "sunny":
         told |= _sunshine(told["sun_height"], told["clouds"])
-    frozen: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in told.items()
-    }
-    return Day(**frozen)
+    return Day(**told)
 
 
 def _sunshine(height: float, clouds: float) -> dict[str, Tone]:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from evenplace.city.buildings import COLOURS, Colour, Style, palette
+from evenplace.city.buildings import COLOURS, Colour, Style
 from evenplace.city.canvas import SHOP_GLASS, Canvas, shade
 
 GLASS: Colour = (62, 74, 88)
-CURTAINS = palette(COLOURS["curtains"])
+CURTAINS = COLOURS["curtains"]
 
 
 def draw_windows(rng: np.random.Generator, canvas: Canvas, style: Style, *, plain: bool) -> None:

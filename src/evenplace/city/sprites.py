@@ -11,17 +11,16 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from evenplace.arrays import Doubles
-from evenplace.city.buildings import COLOURS, Colour, palette
+from evenplace.city.buildings import COLOURS, Colour
 from evenplace.city.canvas import Easel, shade
 
 Point = tuple[float, float, float]  # metres forward, to the left, up
 Box = tuple[float, float, float, float]  # rear, front, half width, z
 
-PAINTS = palette(COLOURS["cars"])
+PAINTS, LEAVES = COLOURS["cars"], COLOURS["leaves"]
 GLASS, TYRE, HUB = (44, 50, 58), (26, 26, 28), (150, 152, 156)
 HEAD, TAIL, PLATE, SNOW = (226, 226, 214), (150, 26, 24), (224, 222, 206), (236, 238, 242)
 VARIETIES = 6
-LEAVES = {season: palette(colours) for season, colours in COLOURS["leaves"].items()}
 
 
 @dataclass(frozen=True)
@@ -43,18 +42,10 @@ class _Shape:
         self.points: list[Point] = []
         self.faces: list[Face] = []
 
-    def face(
-        self,
-        points: list[Point],
-        colour: Colour | None,
-        gain: float,
-        *,
-        lid: bool = False,
-        fine: bool = False,
-    ) -> None:
+    def face(self, points: list[Point], colour: Colour | None, gain: float, **kind: bool) -> None:
         first = len(self.points)
         self.points += points
-        self.faces.append(Face(first, len(self.points), colour, gain, lid, fine))
+        self.faces.append(Face(first, len(self.points), colour, gain, **kind))
 
     def prism(self, low: Box, high: Box, colour: Colour | None) -> None:
         """A box that narrows upwards."""

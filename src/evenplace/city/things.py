@@ -7,7 +7,7 @@ pixels nearer than the wall behind them.
 import numpy as np
 
 from evenplace.arrays import Bytes, Doubles, Floats
-from evenplace.city.buildings import COLOURS, Colour, palette
+from evenplace.city.buildings import COLOURS, Colour
 from evenplace.city.camera import Camera
 from evenplace.city.canvas import SHADOW, Easel, shade
 from evenplace.city.light import Day
@@ -21,7 +21,7 @@ BOUNDS = {
     "lamp": (1.3, 45.0, 0.3),
     "person": (2.5, 45.0, 0.4),
 }
-COATS, SKINS = (palette(COLOURS[part]) for part in ("coats", "skins"))
+COATS, SKINS = COLOURS["coats"], COLOURS["skins"]
 
 
 class Things:

@@ -66,10 +66,10 @@ def print_table(
     console.print(table, width=min(console.width, most or console.width))
 
 
-def print_skipped(skipped: Sequence[object], what: str = "photos") -> None:
+def print_skipped(skipped: Sequence[object]) -> None:
     """Say what was left out, with the first few and their reasons."""
     if skipped:
-        tell(f"left out {len(skipped)} {what if len(skipped) > 1 else what.removesuffix('s')}:")
+        tell(f"left out {len(skipped)} photo{'s' * (len(skipped) > 1)}:")
         for one in skipped[:5]:
             reason = getattr(one, "reason", one)
             tell(f"  {getattr(one, 'path', '')}: {reason}")

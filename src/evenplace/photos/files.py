@@ -1,18 +1,22 @@
-"""Files and folders written whole or not at all, and by one writer at a time.
+"""Files and folders written whole or not at all, by one writer at a time; and those we ship.
 
 What every later step uses to put its results on disk.
 """
 
 import errno
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from evenplace.errors import EvenPlaceError, PhotoError
 
@@ -99,6 +103,34 @@ def sweep_drafts(folder: Path) -> None:
     for file in folder.glob(".*"):
         if file.is_file() and _DRAFT.fullmatch(file.name):
             file.unlink(missing_ok=True)
+
+
+def shipped_text(name: str) -> str:
+    """A file that comes with the package, named from its folder: report/assets/page.css."""
+    return resources.files("evenplace").joinpath(name).read_text(encoding="utf-8")
+
+
+def shipped_tables(name: str) -> dict[str, Any]:
+    """A TOML file that comes with the package, its lists as tuples."""
+    tables: dict[str, Any] = _frozen(tomllib.loads(shipped_text(name)))
+    return tables
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _frozen(one) for key, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log in JSON, none where there is no log."""
+    lines = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:  # half a line, written when the run was stopped
+            continue
+    return lines
 
 
 def because(error: OSError) -> str:

@@ -6,16 +6,16 @@ nothing in it is moved: new directories are put at its end, and its head points 
 
 import struct
 from fractions import Fraction
-from importlib import resources
 
 from evenplace.errors import PhotoError
+from evenplace.photos.files import shipped_text
 
 _EXIF = b"Exif\x00\x00"
 _MOST = 65533  # bytes of a segment
 _GPS = 0x8825  # tag of the first directory that points to the GPS one
 _SIDECAR = "write an XMP file beside it instead: --sidecar xmp"
 _BYTE, _ASCII, _LONG, _RATIONAL = 1, 2, 4, 5
-_XMP = (resources.files("evenplace.photos") / "position.xml").read_text(encoding="utf-8")
+_XMP = shipped_text("photos/position.xml")
 
 
 def exif_of(jpeg: bytes) -> bytes | None:

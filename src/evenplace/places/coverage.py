@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.arrays import Doubles, Ints
 from evenplace.errors import PhotoError, PlaceError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
@@ -91,7 +91,7 @@ def find_needs(places: Places, block: float = 200.0, most: int = 12) -> list[Nee
     at = at.ravel()
     return [
         Need(
-            centre=_centre(places, at == row),
+            centre=tuple(places.centres[at == row].mean(axis=0).tolist()),
             city=places.maps[found[row, 0]].city,
             zone=places.maps[found[row, 0]].zone,
             places=int(total[row]),
@@ -101,11 +101,6 @@ def find_needs(places: Places, block: float = 200.0, most: int = 12) -> list[Nee
         for row in order[:most]
         if below[row]
     ]
-
-
-def _centre(places: Places, mine: Bools) -> tuple[float, float]:
-    east, north = places.centres[mine].mean(axis=0)
-    return float(east), float(north)
 
 
 def _count_pairs(first: NDArray[np.integer], second: Ints, rows: int, columns: int) -> Ints:

@@ -4,7 +4,6 @@
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -74,10 +73,6 @@ class Given(CutByCity):
     def outlines(self, ids: Ints) -> Doubles:
         """The box around the photos of each place: (C, 1) -> (C, 4, 2)."""
         return box_outlines(np.array(self.boxes).reshape(-1, 4))
-
-    def settings(self) -> dict[str, Any]:
-        plain = {"column": self.column, "min_photos": self.min_photos, "reach": self.reach}
-        return plain | {"boxes": [list(box) for box in self.boxes]}
 
 
 def nearest_within(centres: Photos, asked: Photos, radius: float) -> Ints:

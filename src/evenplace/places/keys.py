@@ -3,6 +3,7 @@
 # N photos · C places · k columns of an id
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -37,10 +38,7 @@ class Span:
     @property
     def total(self) -> int:
         """How many ids there are room for; as a key, it stands for nowhere."""
-        total = 1
-        for size in self.size:
-            total *= size
-        return total
+        return math.prod(self.size)
 
     def pack(self, columns: Iterable[Ints]) -> Ints:
         """Ids to keys, `total` where an id lies outside: k columns of (N,) -> (N,)."""
@@ -54,11 +52,8 @@ class Span:
 
     def unpack(self, keys: Ints) -> Ints:
         """Keys back to ids: (C,) -> (C, k)."""
-        columns, rest = [], keys
-        for low, size in zip(reversed(self.low), reversed(self.size), strict=True):
-            columns.append(rest % size + low)
-            rest = rest // size
-        return np.stack(columns[::-1], axis=1)
+        ids: Ints = np.stack(np.unravel_index(keys, self.size), axis=1) + np.array(self.low)
+        return ids
 
 
 @dataclass(frozen=True)

@@ -143,13 +143,6 @@ class Places:
         number = {name: at for at, name in enumerate(self.cities)}
         return np.array([number[one.city] for one in self.maps], np.int32)[self.home]
 
-    @property
-    def points(self) -> Doubles:
-        """Centres whose distances are right within a zone, never small across: (C, 3)."""
-        zones = self.zones.astype(np.float64)
-        third = (zones - self.maps[0].zone) * 1e5  # as `Photos.points`
-        return np.column_stack([self.centres, third])
-
     def __len__(self) -> int:
         return len(self.ids)
 

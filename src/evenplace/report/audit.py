@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.errors import PlaceError
 from evenplace.evaluation.uncertainty import Interval
 from evenplace.photos.read import read_photos
@@ -133,7 +133,7 @@ class Audit:
         ]
 
 
-def uneven(counts: NDArray[np.int64]) -> list[str]:
+def uneven(counts: Ints) -> list[str]:
     """Places, imbalance, Gini, the share of places with half the photos, the tail's share."""
     if not len(counts):
         return ["0", "–", "–", "–", "–"]

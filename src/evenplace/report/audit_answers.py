@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools, Doubles
 from evenplace.errors import PhotoError
 from evenplace.evaluation.predictions import read_texts
 from evenplace.evaluation.uncertainty import Interval, interval
@@ -27,9 +28,9 @@ RADIUS = 25.0  # metres within which an answer is right where no file says what 
 class Answers:
     """Where each query was taken, and whether its first answer was right."""
 
-    positions: NDArray[np.float64]  # (Q, 2)
+    positions: Doubles  # (Q, 2)
     zones: NDArray[np.int8]  # (Q,)
-    right: NDArray[np.bool_]  # (Q,)
+    right: Bools  # (Q,)
     names: list[str]
 
 
@@ -81,7 +82,7 @@ def recall_by_tier(answers: Answers, places: Places) -> list[tuple[str, int, Int
 
 def _positions(
     names: list[str], photos: Photos, known: dict[str, int]
-) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+) -> tuple[Doubles, NDArray[np.int8]]:
     """Positions and zones from the names, or of the photo audited that has the name."""
     read = read_names(pa.array(names, pa.large_string()))
     at, zones = np.full((len(names), 2), np.nan), np.zeros(len(names), np.int8)

@@ -13,9 +13,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles
+from evenplace.arrays import Bools, Doubles, Ints
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, save_figure, thin
@@ -41,7 +40,7 @@ def write_figures(sets: Mapping[str, Places], folder: Path) -> list[Path]:
 
 
 @mpl.rc_context(STYLE)
-def tails_figure(sets: Mapping[str, NDArray[np.int64]], *, log_rank: bool = False) -> Figure:
+def tails_figure(sets: Mapping[str, Ints], *, log_rank: bool = False) -> Figure:
     """Photos of each place, the most photographed first, a line a set (supplement A).
 
     Sets of any size lie over each other: ranks are shares of the places, unless log_rank asks for
@@ -105,9 +104,7 @@ def map_figure(places: Places) -> Figure:
     return figure
 
 
-def choose_windows(
-    centres: Doubles, tiers: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[float, Doubles]:
+def choose_windows(centres: Doubles, tiers: Ints, counts: Ints) -> tuple[float, Doubles]:
     """The side of a window and where four of them are: two dense, two mixed, none overlapping.
 
     Dense: the most photos.  Mixed: the tiers of its places as even as can be (entropy).  Windows
@@ -122,9 +119,7 @@ def choose_windows(
     return side, windows
 
 
-def _windows(
-    centres: Doubles, tiers: NDArray[np.int64], counts: NDArray[np.int64], side: float
-) -> Doubles:
+def _windows(centres: Doubles, tiers: Ints, counts: Ints, side: float) -> Doubles:
     """The windows of one size that are what they are called."""
     middles = centres[:: -(-len(centres) // _TRIED)]
     worths = np.empty((2, len(middles)))
@@ -142,19 +137,19 @@ def _windows(
     return np.array(taken)
 
 
-def _inside(centres: Doubles, middle: Doubles, side: float) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.abs(centres - middle).max(axis=1) <= side / 2
+def _inside(centres: Doubles, middle: Doubles, side: float) -> Bools:
+    found: Bools = np.abs(centres - middle).max(axis=1) <= side / 2
     return found
 
 
-def _entropy(tiers: NDArray[np.int64]) -> float:
+def _entropy(tiers: Ints) -> float:
     if len(tiers) < _FEWEST:
         return 0.0
     share = np.bincount(tiers, minlength=len(TIERS)) / len(tiers)
     return float(-(share * np.log(np.maximum(share, 1e-12))).sum())
 
 
-def _draw(axes: Any, corners: Doubles, tiers: NDArray[np.int64], *, frame: bool) -> None:
+def _draw(axes: Any, corners: Doubles, tiers: Ints, *, frame: bool) -> None:
     cells = PolyCollection(list(corners), facecolors=_COLOURS[tiers], lw=0)
     cells.set_rasterized(len(corners) > _MANY)
     axes.add_collection(cells)
@@ -163,7 +158,7 @@ def _draw(axes: Any, corners: Doubles, tiers: NDArray[np.int64], *, frame: bool)
 
 
 @mpl.rc_context(STYLE)
-def year_figure(years: NDArray[np.int64], by_year: NDArray[np.int64]) -> Figure:
+def year_figure(years: Ints, by_year: Ints) -> Figure:
     """Photos of each year, stacked by tier: (Y,), (3, Y)."""
     figure, axes = blank(5.6, 3.4)
     base = np.zeros(len(years))
@@ -177,7 +172,7 @@ def year_figure(years: NDArray[np.int64], by_year: NDArray[np.int64]) -> Figure:
 
 
 @mpl.rc_context(STYLE)
-def heading_figure(headings: NDArray[np.int64]) -> Figure:
+def heading_figure(headings: Ints) -> Figure:
     """Which way the photos of each tier look, as shares of the tier: (3, H)."""
     figure = Figure(figsize=(4.0, 4.0), layout="constrained")
     axes: Any = figure.add_subplot(projection="polar")

@@ -6,12 +6,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Ints
 from evenplace.photos.geodesy import degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
@@ -116,7 +115,7 @@ def _curve(audit: Audit) -> Section:
 
 def _map(audit: Audit, copies: Pictures, tiles: str | None) -> Section:
     places = audit.places
-    facts: dict[str, NDArray[Any] | Sequence[str]] = {
+    facts: dict[str, Array | Sequence[str]] = {
         "east": np.round(places.centres[:, 0]),
         "north": np.round(places.centres[:, 1]),
     }
@@ -178,7 +177,7 @@ def _comparison(audit: Audit, other: Places) -> Section:
     )
 
 
-def _kinds(audit: Audit, places: Places) -> NDArray[np.int64]:
+def _kinds(audit: Audit, places: Places) -> Ints:
     """Head, middle or tail by the thresholds of the audited places, so that colours compare."""
     head, tail = audit.tiers[0].least, audit.tiers[2].most
     return np.where(places.counts <= tail, 2, np.where(places.counts >= max(head, 1), 0, 1))

@@ -5,7 +5,6 @@ A function a section; each says what to see and how many queries it rests on.
 Q queries · C places
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from matplotlib.figure import Figure as Drawing
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores, compare_pairs
+from evenplace.photos.files import read_log
 from evenplace.places.coverage import Diversity, measure_diversity
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
@@ -54,14 +54,7 @@ class Kept:
 def read_kept(run: Path) -> Kept:
     """Look into a run folder; what is not there is not shown."""
     index = open_index(run / "index") if (run / "index" / "manifest.json").exists() else None
-    lines = []
-    if (run / "log.jsonl").exists():
-        for line in (run / "log.jsonl").read_text().splitlines():
-            try:
-                lines.append(json.loads(line))
-            except json.JSONDecodeError:  # half a line, written when the run was stopped
-                continue
-    return Kept(run.name, index, tuple(lines))
+    return Kept(run.name, index, tuple(read_log(run / "log.jsonl")))
 
 
 @dataclass(frozen=True)

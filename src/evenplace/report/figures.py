@@ -17,8 +17,8 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles, Ints
 from evenplace.errors import RunError
 from evenplace.evaluation import Interval, Scores
 from evenplace.photos.files import whole_file
@@ -170,7 +170,7 @@ def rank_count(
     return figure
 
 
-def _diversity_band(axes: Any, diversity: Diversity, order: NDArray[np.int64]) -> None:
+def _diversity_band(axes: Any, diversity: Diversity, order: Ints) -> None:
     """Mean similarity within the places of each share of the ranks, one deviation either side."""
     parts = [part for part in np.array_split(order, min(BAND, len(order))) if len(part)]
     middle, spread = (
@@ -186,12 +186,12 @@ def _diversity_band(axes: Any, diversity: Diversity, order: NDArray[np.int64]) -
     axes.plot(at[known], 100 * middle[known], color=colour, ls="--", lw=1.4, label=label)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Doubles) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _recall_along(scores: Scores, drawn: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _recall_along(scores: Scores, drawn: int) -> tuple[Doubles, Doubles]:
     """R@1 of the queries of each tenth of a system's ranked places; nan where a tenth has none.
 
     drawn: places along the axis, which may be those of another system.
@@ -217,7 +217,7 @@ def _tier_bands(axes: Axes, places: Places) -> None:
         low += many
 
 
-def thin(count: int) -> NDArray[np.int64]:
+def thin(count: int) -> Ints:
     """Rows of a long curve that a page can show."""
     return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.errors import PhotoError
 from evenplace.evaluation import Predictions, Scores
 from evenplace.evaluation.predictions import FAR
@@ -60,7 +60,7 @@ def gallery_html(
     return part("gallery", list(TIERS), kinds, blocks)
 
 
-def _sort(systems: Sequence[Scores]) -> dict[str, dict[str, NDArray[np.int64]]]:
+def _sort(systems: Sequence[Scores]) -> dict[str, dict[str, Ints]]:
     """The queries of each kind, and of each tier within it."""
     before, now = systems[0].predictions.right, systems[-1].predictions.right
     kinds = {"failed": ~now, "found": now}

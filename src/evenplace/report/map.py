@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from evenplace.arrays import Array, Doubles, Ints
 from evenplace.errors import SettingError
 from evenplace.photos.geodesy import to_degrees
 from evenplace.places.table import Places
@@ -31,10 +32,10 @@ Keys = Sequence[tuple[str, str]]  # what each kind is called, and its CSS variab
 class Cells:
     """Areas to colour: which kind each is of, and what a click on it tells."""
 
-    outlines: NDArray[np.float64]  # (C, V, 2) east, north
+    outlines: Doubles  # (C, V, 2) east, north
     kinds: NDArray[np.integer]  # (C,) row of keys
     keys: Keys = TIER_KEYS
-    facts: Mapping[str, NDArray[Any] | Sequence[str]] = field(default_factory=dict)  # (C,) each
+    facts: Mapping[str, Array | Sequence[str]] = field(default_factory=dict)  # (C,) each
     pictures: Mapping[int, Sequence[str]] = field(default_factory=dict)  # of a cell: img sources
 
 
@@ -42,7 +43,7 @@ class Cells:
 class Points:
     """Dots over the cells: photos, or queries that were answered right or wrong."""
 
-    positions: NDArray[np.float64]  # (P, 2)
+    positions: Doubles  # (P, 2)
     kinds: NDArray[np.integer] | None = None  # (P,) row of keys; None draws small grey dots
     keys: Keys = ANSWER_KEYS
     texts: Sequence[str] = ()  # (P,) what a click tells: HTML, or "#id" of a part of the page
@@ -64,7 +65,7 @@ class Tiles:
         if not self.zone:
             raise SettingError("a base map needs UTM positions; these photos have local metres")
 
-    def affine(self, origin: NDArray[np.float64]) -> list[float]:
+    def affine(self, origin: Doubles) -> list[float]:
         """Web Mercator of a point (east, north) metres from `origin`: x0, xe, xn, y0, ye, yn.
 
         Over a city the two differ by a scale and a small turn; 5 km off the origin the linear
@@ -95,19 +96,17 @@ def tiles_under(url: str | None, places: Places) -> Tiles | None:
 class Sheets:
     """How far each map is moved; nothing moves where there is one."""
 
-    boxes: NDArray[np.float64]  # (M, 4) west, south, east, north of its places
-    zones: NDArray[np.int64]  # (M,)
-    moves: NDArray[np.float64]  # (M, 2)
+    boxes: Doubles  # (M, 4) west, south, east, north of its places
+    zones: Ints  # (M,)
+    moves: Doubles  # (M, 2)
     home: NDArray[np.int32]  # (C,)
 
-    def outlines(self, corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    def outlines(self, corners: Doubles) -> Doubles:
         """The corners of all places on the drawing: (C, V, 2) -> (C, V, 2)."""
-        moved: NDArray[np.float64] = corners + self.moves[self.home][:, None]
+        moved: Doubles = corners + self.moves[self.home][:, None]
         return moved
 
-    def points(
-        self, positions: NDArray[np.float64], zones: NDArray[np.integer]
-    ) -> NDArray[np.float64]:
+    def points(self, positions: Doubles, zones: NDArray[np.integer]) -> Doubles:
         """Positions on the drawing, beside the nearest map of their zone: (P, 2) -> (P, 2)."""
         if len(self.moves) == 1:
             return positions
@@ -116,7 +115,7 @@ class Sheets:
         beside = np.maximum(np.maximum(west - x, x - east), 0)
         above = np.maximum(np.maximum(south - y, y - north), 0)
         away = np.hypot(beside, above) + np.where(self.zones == zones[:, None], 0, 1e12)  # (P, M)
-        moved: NDArray[np.float64] = positions + self.moves[away.argmin(axis=1)]
+        moved: Doubles = positions + self.moves[away.argmin(axis=1)]
         return moved
 
 
@@ -138,7 +137,7 @@ def lay_out(places: Places) -> Sheets:
 
 def draw_places(
     places: Places,
-    facts: Mapping[str, NDArray[Any] | Sequence[str]] | None = None,
+    facts: Mapping[str, Array | Sequence[str]] | None = None,
     pictures: Mapping[int, Sequence[str]] | None = None,
 ) -> tuple[Sheets, Cells]:
     """The places in the colours of their tiers; a click tells photos, more facts, the city."""
@@ -160,7 +159,7 @@ def map_html(
     points: Points | None = None,
     *,
     link: str = "",
-    origin: NDArray[np.float64] | None = None,
+    origin: Doubles | None = None,
     label: str = "map of the places",
     tiles: Tiles | None = None,
 ) -> Markup:
@@ -195,7 +194,7 @@ def map_html(
     return part("map", label, Markup(text))
 
 
-def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
+def _origin(cells: Cells, points: Points | None) -> Doubles:
     """The south-west corner: floats of four bytes are exact to millimetres from there."""
     if len(cells.outlines):
         return np.array(cells.outlines.min(axis=(0, 1)))
@@ -204,5 +203,5 @@ def _origin(cells: Cells, points: Points | None) -> NDArray[np.float64]:
     return np.zeros(2)
 
 
-def pack(values: NDArray[Any], dtype: str) -> str:
+def pack(values: Array, dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import shipped_text, whole_file
 
 # Okabe and Ito's vermilion, orange and bluish green, darkened apart: told apart without red-green
 # vision, and in print.  page.css has them as --head, --middle, --tail, lighter in the dark.
@@ -104,7 +103,7 @@ def _stacked(cell: str) -> Markup:
 
 def asset(name: str) -> str:
     """The text of a file in report/assets."""
-    return (resources.files("evenplace.report") / "assets" / name).read_text(encoding="utf-8")
+    return shipped_text(f"report/assets/{name}")
 
 
 def _macro(file: str, name: str) -> Callable[..., Markup]:

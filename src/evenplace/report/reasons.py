@@ -8,19 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Bools
 from evenplace.evaluation import Scores
+from evenplace.photos.files import shipped_tables
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.verification import REFUTED, VERIFIED
 
 RIGHT = "right"
-REASONS = {
-    "no match": "the database holds no photo of this spot",
-    "not in the pool": "the classifier did not shortlist a matching place",
-    "near miss": "the answer is just outside the radius, within twice of it",
-    "looks away": "the answer stands at the spot and looks another way",
-    "look-alike": "a photo from somewhere else won; a right one is among the first 20",
-    "far look-alike": "a photo from somewhere else won; no right one among the first 20",
-}
+REASONS = shipped_tables("report/assets/reasons.toml")  # and what is told of each
 
 
 def find_reasons(scores: Scores) -> NDArray[np.str_]:
@@ -45,18 +40,16 @@ def reason_rows(systems: Sequence[Scores]) -> list[list[str]]:
     rows = []
     for scores in systems:
         reasons, tiers = find_reasons(scores), scores.predictions.tiers
-        for name, meaning in REASONS.items():
+        for name, words in REASONS.items():
             mine = reasons == name
-            if mine.any():
-                counts = [int((mine & (tiers == tier)).sum()) for tier in range(len(TIERS))]
-                looked = _looked(scores, mine)
-                rows.append(
-                    [scores.name, name, str(int(mine.sum())), *map(str, counts), *looked, meaning]
-                )
+            if "meaning" in words and mine.any():
+                counts = [mine.sum(), *((mine & (tiers == tier)).sum() for tier in range(3))]
+                told = [*map(str, counts), *_looked(scores, mine), words["meaning"]]
+                rows.append([scores.name, name, *told])
     return rows
 
 
-def _looked(scores: Scores, mine: NDArray[np.bool_]) -> list[str]:
+def _looked(scores: Scores, mine: Bools) -> list[str]:
     """Of some queries, those whose answer a second look verified, and refuted."""
     inliers = scores.predictions.sources.get("inliers")
     if inliers is None:
@@ -76,17 +69,8 @@ def tell_reasons(scores: Scores) -> list[str]:
     if looked is not None:
         seen = [f"; {max(0, int(points))} points match" for points in looked]
     away, rank = run.hit_metres[:, 0].tolist(), (run.first_right + 1).tolist()
-    sentences = {
-        RIGHT: "right, {0:.0f} m away",
-        "no match": "no photo of this spot in the database",
-        "not in the pool": "not in the pool: its place was not shortlisted",
-        "near miss": "near miss: {0:.0f} m, just outside {1}",
-        "looks away": "{0:.0f} m away, but looking another way",
-        "look-alike": "look-alike {0:,.0f} m away; the right one is number {2}",
-        "far look-alike": "look-alike {0:,.0f} m away",
-    }
     return [
-        sentences[reason].format(metres, radius, number) + points
+        REASONS[reason]["told"].format(metres, radius, number) + points
         for reason, metres, number, points in zip(
             find_reasons(scores).tolist(), away, rank, seen, strict=True
         )

@@ -10,9 +10,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from evenplace.arrays import Floats
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.evaluation import Predictions, Scores
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import STYLE
@@ -30,7 +29,7 @@ class Cloud:
 
     name: str
     descriptors: Floats  # (N, D)
-    labels: NDArray[np.int64]  # (N,) 0 … 9
+    labels: Ints  # (N,) 0 … 9
     asked: int = 0  # the last so many are queries
 
     @property
@@ -41,7 +40,7 @@ class Cloud:
         return 100 * float(np.mean(self.labels[alike.argmax(axis=1)] == self.labels))
 
 
-def choose_places(index: Index, run: Predictions) -> NDArray[np.int64]:
+def choose_places(index: Index, run: Predictions) -> Ints:
     """Up to ten tail places with at least three photos, those of the queries included."""
     at = run.places[run.places >= 0] if run.descriptors is not None else run.places[:0]
     photos = np.asarray(index.sizes) + np.bincount(at, minlength=len(index.sizes))
@@ -49,9 +48,7 @@ def choose_places(index: Index, run: Predictions) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).permutation(tail)[:PLACES])
 
 
-def gather_clouds(
-    systems: Sequence[Scores], indexes: Sequence[Index]
-) -> tuple[list[Cloud], NDArray[np.int64]]:
+def gather_clouds(systems: Sequence[Scores], indexes: Sequence[Index]) -> tuple[list[Cloud], Ints]:
     """The same photos of the same places as each system describes them, and the places chosen.
 
     Systems whose index holds other photos or places are left out.
@@ -64,7 +61,7 @@ def gather_clouds(
     return clouds, places
 
 
-def _gather(scores: Scores, index: Index, places: NDArray[np.int64]) -> Cloud:
+def _gather(scores: Scores, index: Index, places: Ints) -> Cloud:
     starts, run = index.starts, scores.predictions
     rows = [np.arange(starts[p], min(starts[p + 1], starts[p] + MOST)) for p in places]
     labels = [np.full(len(mine), label) for label, mine in enumerate(rows)]
@@ -79,7 +76,7 @@ def _gather(scores: Scores, index: Index, places: NDArray[np.int64]) -> Cloud:
     return Cloud(scores.name, numbers, np.concatenate([np.empty(0, np.int64), *labels]), asked)
 
 
-def lay_out(descriptors: Floats) -> NDArray[np.float64]:
+def lay_out(descriptors: Floats) -> Doubles:
     """t-SNE on the plane, cosine distances.  (N, D) -> (N, 2)."""
     from openTSNE import TSNE
 

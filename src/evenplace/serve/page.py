@@ -3,14 +3,13 @@
 import asyncio
 import json
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from jinja2 import Environment
 
-from evenplace.report.page import asset as report_asset
+from evenplace.photos.files import shipped_text
 from evenplace.report.page import leaflet_file
 from evenplace.serve.guard import COOKIE, same, session_cookie, wrong_token
 from evenplace.serve.problems import Problem
@@ -117,7 +116,7 @@ def _file(name: str) -> Response:
 @cache
 def _text(name: str) -> str:
     if name == "page.css":
-        return report_asset(name)
+        return shipped_text("report/assets/page.css")
     if name.startswith("leaflet"):
         return leaflet_file(name)
-    return (resources.files("evenplace.serve") / "assets" / name).read_text(encoding="utf-8")
+    return shipped_text(f"serve/assets/{name}")

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 from starlette.responses import JSONResponse
 
 from evenplace.errors import EvenPlaceError
+from evenplace.photos.files import shipped_tables
 from evenplace.serve.schema import ProblemBody
-
-_SHRINK = "shrink it; 1024 pixels a side are plenty"
 
 
 class Kind(NamedTuple):
@@ -18,33 +17,7 @@ class Kind(NamedTuple):
     remedy: str
 
 
-KINDS: dict[str, Kind] = {
-    "body-unreadable": Kind(400, "see /docs"),
-    "token-wrong": Kind(401, "send Authorization: Bearer TOKEN, or sign in on the page"),
-    "origin-refused": Kind(403, "open this service's own page, or ask from a program"),
-    "not-found": Kind(404, "see /docs"),
-    "photo-unknown": Kind(
-        404, "take the id from an answer, and ask again after the index has changed"
-    ),
-    "photo-gone": Kind(404, "put it back, or index the database again"),
-    "place-unknown": Kind(404, "take a number from /places"),
-    "method-not-allowed": Kind(405, "see /docs"),
-    "upload-too-slow": Kind(408, "send a smaller one, or over a quicker line"),
-    "photo-too-large": Kind(413, _SHRINK),
-    "request-too-large": Kind(413, "send less, or in several requests"),
-    "body-not-a-photo": Kind(
-        415, "send multipart/form-data with the field 'photo', or the photo with image/*"
-    ),
-    "host-refused": Kind(421, "use http://127.0.0.1, or start the service with --allow-host NAME"),
-    "photo-unreadable": Kind(422, "send a JPEG, PNG or WebP"),
-    "photo-too-many-pixels": Kind(422, _SHRINK),
-    "photo-missing": Kind(422, "add one as 'photo'"),
-    "too-many-photos": Kind(422, "send them in several requests"),
-    "value-refused": Kind(422, "see /docs for what is allowed"),
-    "failed": Kind(500, "see its log, and tell us"),
-    "busy": Kind(503, "try again after the seconds in Retry-After"),
-    "not-ready": Kind(503, "ask another one, or wait a second"),
-}
+KINDS = {name: Kind(**one) for name, one in shipped_tables("serve/problems.toml").items()}
 
 
 class Problem(EvenPlaceError):  # noqa: N818, RFC 9457's word

@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib import resources
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 import evenplace
 from evenplace.errors import PhotoError
+from evenplace.photos.files import shipped_text
 from evenplace.photos.pictures import jpeg_bytes, open_picture
 from evenplace.retrieval import Answer
 from evenplace.serve import schema
@@ -25,9 +25,7 @@ from evenplace.serve.uploads import check_announced, read_uploads
 questions, database, state = (APIRouter(tags=[tag]) for tag in ("questions", "database", "service"))
 PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
 MOST_HITS, MOST_PLACES, MOST_PICTURES = 50, 1000, 200
-EXAMPLES: dict[str, Any] = json.loads(
-    (resources.files("evenplace.serve") / "assets" / "examples.json").read_text(encoding="utf-8")
-)
+EXAMPLES: dict[str, Any] = json.loads(shipped_text("serve/assets/examples.json"))
 _PHOTO = {"type": "string", "format": "binary", "description": "a JPEG, PNG or WebP"}
 _FORM = {
     "type": "object",

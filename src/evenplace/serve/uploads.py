@@ -82,10 +82,6 @@ class Bodies:
         finally:
             del self._held[body]
 
-    @property
-    def arrived(self) -> int:
-        return sum(body.arrived for body in self._held)
-
     def make_room(self, newest: Body) -> None:
         """Send away what keeps others out, or this one if nothing else is still arriving."""
         while (crowd := self._crowd(newest)) is not None:

@@ -3,9 +3,7 @@
 S seeds · V values of one setting
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from evenplace.photos.files import shipped_tables
 from evenplace.places.tiers import TIERS
 from evenplace.report.audit_figures import map_figure, tails_figure
 from evenplace.report.curves import precision_recall, reliability_bars, risk_coverage
@@ -197,8 +196,7 @@ FIGURES: dict[str, Draw] = {
     "reliability": lambda found: reliability_bars(found.outcomes[-1].joint),
     "stages": draw_stages,
 }
-_FILE = resources.files("evenplace.study") / "captions.toml"
-CAPTIONS: dict[str, str] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+CAPTIONS: dict[str, str] = shipped_tables("study/captions.toml")
 
 
 def draw(found: Findings, name: str, path: Path) -> tuple[Figure, str]:

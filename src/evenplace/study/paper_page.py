@@ -1,15 +1,14 @@
 """Every table and figure of the paper on one page, in its order, ours beside its own numbers."""
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
 from markupsafe import Markup, escape
 
+from evenplace.photos.files import shipped_tables
 from evenplace.report.evaluation import read_kept
 from evenplace.report.figures import inline_svg
 from evenplace.report.gallery import gallery_html
@@ -17,7 +16,7 @@ from evenplace.report.page import Section, page, part, slim_table, table_html, w
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import draw
 from evenplace.study.runs import Findings, minutes
-from evenplace.study.spec import Study, find_study, frozen
+from evenplace.study.spec import Study, find_study
 from evenplace.study.write import about, table_text
 
 
@@ -55,10 +54,7 @@ def answers(found: Findings) -> Markup:
 
 _NARROW = 5  # inches: figures that stand beside each other
 EXTRAS = {"t-sne": t_sne, "answers": answers}
-_FILE = resources.files("evenplace.study") / "paper.toml"
-ITEMS = tuple(
-    Item(**frozen(item)) for item in tomllib.loads(_FILE.read_text(encoding="utf-8"))["items"]
-)
+ITEMS = tuple(Item(**item) for item in shipped_tables("study/paper.toml")["items"])
 FIRST = {"photos": 300, "queries": 100}  # of a town: a first version takes minutes, not hours
 ORDER = tuple(dict.fromkeys(item.study for item in ITEMS))
 

@@ -10,13 +10,13 @@ Knows nothing of photos or folders: `runs` makes the runs, `tables` and `figures
 """
 
 import fnmatch
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
 from evenplace.errors import SettingError, unknown_name
+from evenplace.photos.files import shipped_tables
 from evenplace.training.recipe import Recipe, find_recipe, recipe_names
 from evenplace.training.specs import LossSpec
 from evenplace.training.variants import with_loss
@@ -120,15 +120,15 @@ class Study:
         return system.against or self.systems[0].name
 
 
-_FOLDER = resources.files("evenplace.study") / "studies"
-STUDIES = sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
+_FILES = (resources.files("evenplace.study") / "studies").iterdir()
+STUDIES = sorted(file.name.removesuffix(".toml") for file in _FILES)
 
 
 def find_study(name: str) -> Study:
     """A study by its name, as its file declares it."""
     if name not in STUDIES:
         raise unknown_name("study", name, STUDIES)
-    told = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    told = shipped_tables(f"study/studies/{name}.toml")
     shared, paper = told.pop("all", {}), told.pop("paper", {})
     rows = [{**shared, **row, "paper": paper.get(row["name"], {})} for row in told.pop("systems")]
     without = told.pop("without", ())
@@ -136,14 +136,5 @@ def find_study(name: str) -> Study:
         found = fnmatch.filter(recipe_names(), pattern)
         left = [one for one in found if not any(fnmatch.fnmatch(one, no) for no in without)]
         rows += [{"name": method, "recipe": method} for method in left]
-    systems = tuple(System(**frozen(row)) for row in rows)
-    return Study(name, systems=systems, **frozen(told))
-
-
-def frozen(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of a file with its lists as tuples."""
-    return {key: _as_tuple(value) for key, value in table.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+    systems = tuple(System(**row) for row in rows)
+    return Study(name, systems=systems, **told)

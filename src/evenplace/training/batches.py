@@ -37,13 +37,8 @@ class Step:
         if kept.all():
             return self
         new = renumber(kept)
-        step = replace(
-            self,
-            rows=self.rows[kept],
-            views=self.views[kept],
-            labels=self.labels[kept],
-            heads=self.heads[kept],
-        )
+        every = ("rows", "views", "labels", "heads")
+        step = replace(self, **{name: getattr(self, name)[kept] for name in every})
         if self.triplets is not None:
             whole = kept[self.triplets].all(axis=1)
             step = replace(step, triplets=new[self.triplets[whole]])

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.checkpoints import read_tensors, save_tensors
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import read_log, whole_file
 from evenplace.places.table import Places
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
@@ -210,7 +210,7 @@ class RunLog:
     def __init__(self, run: Path, first_epoch: int, tensorboard: bool) -> None:
         self.path = run / "log.jsonl"
         run.mkdir(parents=True, exist_ok=True)
-        kept = [line for line in self._lines() if line["epoch"] < first_epoch]
+        kept = [line for line in read_log(self.path) if line["epoch"] < first_epoch]
         self.path.write_text("".join(json.dumps(line) + "\n" for line in kept))
         self.writer = _summary_writer(run / "tensorboard") if tensorboard else None
 
@@ -226,17 +226,6 @@ class RunLog:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
-
-    def _lines(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        found = []
-        for line in self.path.read_text().splitlines():
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:  # half a line, written when the run was killed
-                continue
-        return found
 
 
 def _summary_writer(folder: Path) -> Any:

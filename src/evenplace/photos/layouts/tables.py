@@ -6,9 +6,7 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 
 import csv
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 
 from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError, SettingError, UnplacedError
+from evenplace.photos.files import shipped_tables
 from evenplace.photos.gather import files_beside, gather
 from evenplace.photos.geodesy import to_metres, zone_of
 from evenplace.photos.scan import check_exists
@@ -28,8 +27,7 @@ from evenplace.photos.table import Photos
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
-_FILE = resources.files("evenplace.photos") / "layouts" / "columns.toml"
-USUAL: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+USUAL: dict[str, tuple[str, ...]] = shipped_tables("photos/layouts/columns.toml")
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
 
 
