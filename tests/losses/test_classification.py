@@ -49,9 +49,6 @@ def host(
     return loops
 
 
-LOG_COUNTS = [-math.log(n) for n in oracle.fill(COUNTS)]
-
-
 def log_shares(tau: float) -> list[float]:
     return [-tau * math.log(p) for p in oracle.shares(COUNTS)]
 
@@ -90,14 +87,7 @@ CASES = {
         host(8.0, lambda cosine, y: oracle.turn(cosine, 0.2, easy=True)),
     ),
     "low_visit_bias": Case(
-        lambda c, y: ev.large_margin_cosine(
-            c,
-            y,
-            scale=8.0,
-            margin=0.3,
-            weights=ev.class_weights(COUNTS, 0.3),
-            offsets=ev.logit_offsets(COUNTS, 0.7),
-        ),
+        lambda c, y: ev.low_visit_bias(c, y, COUNTS, beta=0.3, kappa=0.7, scale=8.0, margin=0.3),
         lambda: ev.LowVisitBias(COUNTS, 0.3, 0.7, 8.0, 0.3),
         lambda rows, labels: oracle.low_visit_bias(rows, labels, COUNTS, 0.3, 0.7, 8.0, 0.3),
     ),
@@ -119,14 +109,14 @@ CASES = {
         ),
     ),
     "logit_adjustment": Case(
-        lambda c, y: ev.cross_entropy(c, y, scale=8.0, offsets=torch.tensor(log_shares(0.8))),
+        lambda c, y: ev.logit_adjustment(c, y, COUNTS, tau=0.8, scale=8.0),
         lambda: ev.LogitAdjustment(COUNTS, tau=0.8, scale=8.0),
         host(8.0, offsets=log_shares(0.8)),
     ),
     "balanced_softmax": Case(
-        lambda c, y: ev.cross_entropy(c, y, scale=8.0, offsets=torch.tensor(LOG_COUNTS)),
+        lambda c, y: ev.balanced_softmax(c, y, COUNTS, scale=8.0),
         lambda: ev.BalancedSoftmax(COUNTS, scale=8.0),
-        host(8.0, offsets=LOG_COUNTS),
+        host(8.0, offsets=[-math.log(n) for n in oracle.fill(COUNTS)]),
     ),
     "focal": Case(
         lambda c, y: ev.focal(c, y, gamma=1.5, scale=8.0),
@@ -134,9 +124,7 @@ CASES = {
         host(8.0, finish=lambda losses: oracle.focal(losses, 1.5)),
     ),
     "class_balanced": Case(
-        lambda c, y: ev.focal(
-            c, y, gamma=0.5, scale=8.0, weights=ev.effective_weights(COUNTS, 0.99)
-        ),
+        lambda c, y: ev.class_balanced(c, y, COUNTS, base=0.99, gamma=0.5, scale=8.0),
         lambda: ev.ClassBalanced(COUNTS, base=0.99, gamma=0.5, scale=8.0),
         host(
             8.0,

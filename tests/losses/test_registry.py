@@ -41,12 +41,17 @@ NEED_COUNTS = {
     "ldam", "adaptive-logit-adjustment", "distribution-balanced", "low-visit-bias-pairs",
 }  # fmt: skip
 FORMULAS: list[tuple[str, Callable[..., Any]]] = [  # functions with settings of their own
+    ("low-visit-bias", ev.low_visit_bias),
     ("low-visit-bias", ev.class_weights),
     ("low-visit-bias", ev.logit_offsets),
+    ("logit-adjustment", ev.logit_adjustment),
     ("logit-adjustment", ev.adjust_logits),
+    ("balanced-softmax", ev.balanced_softmax),
+    ("class-balanced", ev.class_balanced),
     ("class-balanced", ev.effective_weights),
     ("hard-class", ev.hard_weights),
     ("ldam", ev.label_margins),
+    ("low-visit-bias-pairs", ev.low_visit_bias_pairs),
 ]
 
 

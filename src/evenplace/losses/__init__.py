@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "classification": """
         AngularMargin BalancedSoftmax CrossEntropy LargeMarginCosine LogitAdjustment
-        LowVisitBias additive_angular_margin adjust_logits cross_entropy large_margin_cosine""",
+        LowVisitBias additive_angular_margin adjust_logits balanced_softmax cross_entropy
+        large_margin_cosine logit_adjustment low_visit_bias""",
     "coherence": "coherence_weights draw_frequencies place_coherence",
     "long_tail": """
         AdaptiveLogitAdjustment ClassBalanced DistributionBalanced Focal HardClass
-        LabelDistributionMargin adaptive_logit_adjustment distribution_balanced
-        effective_weights focal hard_class hard_weights label_distribution_margin label_margins
-        rarities""",
+        LabelDistributionMargin adaptive_logit_adjustment class_balanced
+        distribution_balanced effective_weights focal hard_class hard_weights
+        label_distribution_margin label_margins rarities""",
     "pairs": """
         Contrastive LowVisitBiasPairs MultiSimilarity Sare Triplet contrastive
-        multi_similarity sare triplet""",
+        low_visit_bias_pairs multi_similarity sare triplet""",
     "prior": "PriorEffect PriorLoss class_weights logit_offsets",
     "sampled": "SampledClassifier",
     "softmax": "Columns target_losses",

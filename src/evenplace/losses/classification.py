@@ -18,7 +18,15 @@ from torch import Tensor
 
 from evenplace.errors import SettingError
 
-from .prior import Counts, PriorLoss, class_weights, photographed, require_nonnegative, shares
+from .prior import (
+    Counts,
+    PriorLoss,
+    class_weights,
+    logit_offsets,
+    photographed,
+    require_nonnegative,
+    shares,
+)
 from .softmax import Columns, Margin, target_losses
 
 
@@ -81,6 +89,32 @@ def additive_angular_margin(
     return with_margin(cosines, labels, scale, angular(margin, easy), **softmax)
 
 
+def low_visit_bias(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    beta: float = 0.01,
+    kappa: float = 0.05,
+    scale: float = 30.0,
+    margin: float = 0.4,
+) -> Tensor:
+    """Ask for the right place, and more firmly where few photos were taken (Eq. 6).
+
+        L = mean_i -w_y log( e^{z_y - nu_y} / sum_j e^{z_j - nu_j} ),    z_j as CosFace
+
+    counts: (C,) photos per place.  beta = kappa = 0 is `large_margin_cosine`, bit for bit.
+    """
+    return large_margin_cosine(
+        cosines,
+        labels,
+        scale=scale,
+        margin=margin,
+        weights=class_weights(counts, beta).to(cosines.device),
+        offsets=logit_offsets(counts, kappa).to(cosines.device),
+    )
+
+
 def adjust_logits(logits: Tensor, counts: Counts, tau: float = 1.0) -> Tensor:
     """Take the prior out of a plainly trained classifier's logits: z_c - tau log p_c.
 
@@ -94,6 +128,44 @@ def adjustments(counts: Counts, tau: float = 1.0) -> Tensor:
     """Give the offsets -tau log p_c of logit adjustment, (C,)."""
     require_nonnegative("tau", tau)
     return (-tau * torch.log(shares(counts))).float()
+
+
+def logit_adjustment(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    tau: float = 1.0,
+    scale: float = 30.0,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Add the prior while training, leave it out after (Menon et al. 2021).
+
+        L = mean_i -log softmax(s cos + tau log p)_y
+
+    Low-visit bias without margin, with beta = 0 and kappa = tau, but for log p in place of
+    log p/(1-p).  tau = 0 is cross-entropy.
+    """
+    offsets = adjustments(counts, tau).to(cosines.device)
+    return cross_entropy(cosines, labels, scale=scale, offsets=offsets, columns=columns)
+
+
+def balanced_softmax(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    scale: float = 30.0,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Count each place as often as it was photographed (Ren et al. 2020).
+
+        L = mean_i -log( n_y e^{s cos_y} / sum_j n_j e^{s cos_j} )
+
+    Logit adjustment with tau = 1: they differ by a constant, which cancels.
+    """
+    offsets = -torch.log(photographed(counts)).float().to(cosines.device)
+    return cross_entropy(cosines, labels, scale=scale, offsets=offsets, columns=columns)
 
 
 def with_margin(
@@ -176,11 +248,9 @@ easy_angular_margin = partial(AngularMargin, scale=100.0, margin=0.2, easy=True)
 class LowVisitBias(LargeMarginCosine):
     """The paper's loss on cosines (Eq. 6): CosFace that knows how often places were visited.
 
-        L = mean_i -w_y log( e^{z_y - nu_y} / sum_j e^{z_j - nu_j} ),    z_j as CosFace
-
-    beta = kappa = 0 is `large_margin_cosine`, bit for bit.  Settings are the paper's beta and
-    kappa with CosPlace's scale and margin, which the paper leaves open.  `counts` are the places
-    of this softmax (one group); `all_counts` takes the prior over the whole map instead.
+    Settings are the paper's beta and kappa with CosPlace's scale and margin, which the paper
+    leaves open.  `counts` are the places of this softmax (one group); `all_counts` takes the
+    prior over the whole map instead.
     """
 
     needs_counts = True
@@ -201,13 +271,7 @@ class LowVisitBias(LargeMarginCosine):
 
 
 class LogitAdjustment(CosineLoss):
-    """Add the prior while training, leave it out after (Menon et al. 2021).
-
-        L = mean_i -log softmax(s cos + tau log p)_y
-
-    Low-visit bias without margin, with beta = 0 and kappa = tau, but for log p in place of
-    log p/(1-p).  tau = 0 is cross-entropy; `beta` adds the paper's weights.
-    """
+    """`logit_adjustment` with its settings; `beta` adds the paper's weights."""
 
     formula = staticmethod(cross_entropy)
     own: ClassVar[dict[str, Any]] = {"tau": 1.0}
@@ -220,13 +284,7 @@ class LogitAdjustment(CosineLoss):
 
 
 class BalancedSoftmax(CosineLoss):
-    """Count each place as often as it was photographed (Ren et al. 2020).
-
-        L = mean_i -log( n_y e^{s cos_y} / sum_j n_j e^{s cos_j} )
-
-    Logit adjustment with tau = 1: they differ by a constant, which cancels.  `beta` adds the
-    paper's weights.
-    """
+    """`balanced_softmax` with its settings; `beta` adds the paper's weights."""
 
     formula = staticmethod(cross_entropy)
     bias = ("beta",)

@@ -54,6 +54,24 @@ def effective_weights(counts: Counts, base: float = 0.9999) -> Tensor:
     return (weights / weights.mean()).float()
 
 
+def class_balanced(
+    cosines: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    *,
+    base: float = 0.9999,
+    gamma: float = 0.0,
+    scale: float = 30.0,
+    columns: Columns | None = None,
+) -> Tensor:
+    """Weigh photos by their place's effective number (Cui et al. 2019).
+
+    L = mean_i w_y (1 - p_y)^gamma (-log p_y),    w as `effective_weights`
+    """
+    weights = effective_weights(counts, base).to(cosines.device)
+    return focal(cosines, labels, gamma=gamma, scale=scale, weights=weights, columns=columns)
+
+
 def hard_weights(difficulty: Tensor, tau: float = 1.0) -> Tensor:
     """Weigh places by how badly they are recognised (Sinha et al. 2020).
 
@@ -192,10 +210,7 @@ class Focal(CosineLoss):
 
 
 class ClassBalanced(CosineLoss):
-    """Weigh photos by their place's effective number (Cui et al. 2019).
-
-    L = mean_i w_y (1 - p_y)^gamma (-log p_y),    w as `effective_weights`
-    """
+    """`class_balanced` with its settings."""
 
     formula = staticmethod(focal)
     own: ClassVar[dict[str, Any]] = {"base": 0.9999, "gamma": 0.0}

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from evenplace.errors import SettingError, unknown_name
 
-from .prior import Counts, PriorLoss
+from .prior import Counts, PriorLoss, class_weights, logit_offsets
 from .similarity import (
     IndicesTuple,
     PullPush,
@@ -61,6 +61,36 @@ def multi_similarity(
     if weights is not None:
         losses = losses * of_places(weights, labels).to(losses.dtype)
     return losses.sum() / max(len(losses), 1)
+
+
+def low_visit_bias_pairs(
+    descriptors: Tensor,
+    labels: Tensor,
+    counts: Counts,
+    indices_tuple: IndicesTuple | None = None,
+    *,
+    beta: float = 0.01,
+    kappa: float = 0.01,
+    gamma_p: float = 1.0,
+    gamma_n: float = 50.0,
+    tau: float = 0.0,
+    mining: float | None = None,
+) -> Tensor:
+    """Multi-similarity that knows how often places were visited (Eq. 7).
+
+    counts: (C,) photos per place.  beta = kappa = 0 is `multi_similarity`, bit for bit.
+    """
+    return multi_similarity(
+        descriptors,
+        labels,
+        indices_tuple,
+        gamma_p=gamma_p,
+        gamma_n=gamma_n,
+        tau=tau,
+        mining=mining,
+        weights=class_weights(counts, beta).to(descriptors.device),
+        offsets=logit_offsets(counts, kappa).to(descriptors.device),
+    )
 
 
 def contrastive(
@@ -206,10 +236,9 @@ class MultiSimilarity(PairLoss):
 class LowVisitBiasPairs(MultiSimilarity):
     """The paper's loss on pairs (Eq. 7), in place of `MultiSimilarityLoss`.
 
-    beta = kappa = 0 is `multi_similarity`, bit for bit.  At the paper's kappa nearly all of nu is
-    one constant, which does not cancel here: it raises the threshold of every negative.
-    `centred` leaves that constant out (nu minus its mean), `constant` keeps nothing else: the
-    control to run beside it.
+    At the paper's kappa nearly all of nu is one constant, which does not cancel here: it
+    raises the threshold of every negative.  `centred` leaves that constant out (nu minus its
+    mean), `constant` keeps nothing else: the control to run beside it.
     """
 
     own: ClassVar[dict[str, Any]] = {"centred": False, "constant": False}
