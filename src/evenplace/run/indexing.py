@@ -30,7 +30,7 @@ from evenplace.run.run_folder import NO_NETWORK, RunFolder
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
-from evenplace.training.progress import claim_foreign
+from evenplace.training.progress import claim_foreign, refuse_trained
 from evenplace.training.recipe import Recipe, spec_of
 from evenplace.training.specs import SearchSpec, TrainingSpec
 
@@ -171,11 +171,16 @@ def index_given(
     verify: int = 0,
 ) -> Index:
     """Make a run of descriptors that others computed: (N, D) unit, in the order of the photos."""
-    network = replace(NO_NETWORK, dim=int(descriptors.shape[1]))
-    recipe = untrained("descriptors", network, places, verify)
-    begin_untrained(run, recipe, places)
-    extra = _points(recipe.search, photos)
-    return index_descriptors(descriptors, photos, places, run / "index", keep=keep, extra=extra)
+    refuse_trained(run.path)
+    extra = _points(SearchSpec(verify=verify), photos)
+
+    def begin(dim: int) -> None:
+        network = replace(NO_NETWORK, dim=dim)
+        begin_untrained(run, untrained("descriptors", network, places, verify), places)
+
+    return index_descriptors(
+        descriptors, photos, places, run / "index", keep=keep, extra=extra, whole=begin
+    )
 
 
 def begin_untrained(run: RunFolder, recipe: Recipe, places: Places) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
-from evenplace.errors import RunError
+from evenplace.errors import RunError, SettingError
 from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
@@ -23,6 +23,7 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
 from evenplace.retrieval.calibration import Calibration, find_shift, least_confidence
+from evenplace.retrieval.descriptor_files import one_descriptor
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.manifest import Manifest
 from evenplace.run.answering import open_search, search_settings
@@ -260,7 +261,7 @@ class Run:
 
     def locate(
         self,
-        photo: str | Path | bytes | NDArray[np.float32],
+        photo: str | Path | bytes | NDArray[np.float32] | Any,
         k: int = 5,
         *,
         min_precision: float | None = None,
@@ -269,20 +270,28 @@ class Run:
     ) -> Answer:
         """Say where a photo was taken, how sure that is, and from what it was concluded.
 
-        photo: a file, its bytes, or its descriptor, which cannot be looked at a second time.
+        photo: a file, its bytes, or its descriptor (an array, a tensor, a list), which cannot be
+        looked at a second time.
         min_precision: rather say nothing than what would be right less often; insist: also where
         the run is uncalibrated.  verify: candidates to look at a second time; the recipe's if
         left out.
         """
-        verify = 0 if isinstance(photo, np.ndarray) else verify
+        described = None
+        if not isinstance(photo, str | Path | bytes):
+            described = one_descriptor(photo)
+            if verify:
+                raise SettingError(
+                    f"verify={verify} looks at pictures; ask with a photo, or leave it out"
+                )
+            verify = 0
         asked: dict[str, Any] = {
             "min_precision": min_precision, "insist": insist, "verify": verify,
         }  # fmt: skip
         if not self._asks_newest(asked):
             self._opened, self._opened_for = self.search(**asked), asked
         assert self._opened is not None
-        if isinstance(photo, np.ndarray):
-            return self._opened.answers(np.atleast_2d(photo), k)[0]
+        if described is not None:
+            return self._opened.answers(described[None], k)[0]
         if self._opened.describer is None:
             self.files.open_describer()  # says what the run needs
         return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
@@ -340,8 +349,7 @@ class Run:
         truth = Truth(radius, heading, frames)
         engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
         if descriptors is not None:
-            asked = np.asarray(descriptors, np.float32)
-            found = score(engine, queries, asked, truth, name=self.recipe.name)
+            found = score(engine, queries, descriptors, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found
         if engine.describer is None:
