@@ -395,3 +395,18 @@ def test_a_descriptor_is_asked_alone_and_nothing_is_left_out_unsaid(
     assert "a --descriptor's answer is printed" in said
     with pytest.raises(IndexFileError, match=r"shape \(2, 32\); give the descriptor of one photo"):
         ep.Run.open(run).locate(seen(ASKED, 4)[:2])
+
+
+def test_tuning_changes_the_search_and_nothing_else(folder: Path) -> None:
+    run = folder / "run"
+    before = (run / "recipe.toml").read_bytes()
+    for setting in ("dim=64", "epochs=3", "training.seed=1"):
+        said = say("tune", run, "--set", setting, code=2)
+        assert f"there is no setting of [search] '{setting.partition('=')[0]}'" in said
+    assert (run / "recipe.toml").read_bytes() == before
+
+
+def test_photos_that_do_not_say_which_way_they_look_are_not_counted_wrong(folder: Path) -> None:
+    asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    said = say("evaluate", folder / "run", *asked, "--heading", 45, code=2)
+    assert "none of the 40 queries says; leave heading out" in said

@@ -77,6 +77,7 @@ def score(
     """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
     if not len(queries):
         raise PhotoError("there are no queries; name photos to ask with")
+    truth.check_headings(queries, engine.index.photos)
     descriptors = np.asarray(given_rows(descriptors, len(queries))[:], np.float32)
     asked = ask(engine, queries, descriptors, truth)
     guesses = engine.best_places(descriptors, max(RANKS))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
@@ -31,7 +31,7 @@ from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
 from evenplace.run.located import Located, locate_pictures
 from evenplace.run.run_folder import RunFolder
-from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.recipe import Recipe, parse_settings, read_recipe
 
 if TYPE_CHECKING:  # what trains, tunes or indexes is loaded by the stage that needs it: see `box`
     from evenplace.run.indexing import Grown
@@ -133,6 +133,10 @@ class Run:
             learned.write(self.folder)
             self._opened = None
             return learned
+        known = self.recipe.as_dict()["search"]
+        for key in parse_settings(settings):
+            if key.removeprefix("search.") not in known:  # the network is trained, and stays
+                raise unknown_name("setting of [search]", key, known)
         recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
         found = rehearse(
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
