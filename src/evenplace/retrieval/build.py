@@ -56,12 +56,13 @@ def index_described(
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     keep: str | int | None = None,
+    whole: Callable[[int], None] = lambda dim: None,
 ) -> Index:
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
     so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
-    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep: as in
+    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep, whole: as in
     `index_descriptors`.
     """
     known, made = None, prototypes not in ("cosine", "raw")
@@ -82,6 +83,7 @@ def index_described(
         levels=_levels(network) if found.places is places and not made else None,
         keep=keep,
         learn=prototypes if made else MEANS,
+        whole=whole,
     )
 
 

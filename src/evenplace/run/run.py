@@ -26,6 +26,7 @@ from evenplace.retrieval.calibration import Calibration, find_shift, least_confi
 from evenplace.retrieval.descriptor_files import one_descriptor
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.second_look import refuse_absent
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
@@ -82,6 +83,7 @@ class Run:
         places: the map, cut; as the recipe says if left out.  What was stopped goes on.  Several
         processes leave tuning out, since a fold is small.
         """
+        self.files.refuse_box()
         from evenplace.training.distributed import rank_of_process, world_size
         from evenplace.training.loop import train
         from evenplace.training.recipe import cut_places, spec_of
@@ -124,6 +126,7 @@ class Run:
         photos instead, whose place is known (descriptors: theirs, where others computed them);
         the weights of the score stay.  None: nothing to learn from.
         """
+        self.files.refuse_box()
         from evenplace.run.choice import renew_index
         from evenplace.run.labelled import rehearse_labelled
         from evenplace.run.tune import rehearse, tuned_recipe
@@ -164,14 +167,14 @@ class Run:
         keep: descriptors in fewer bytes, as in `index_descriptors`.  verify: candidates to look at
         a second time, for which the points of the photos are kept too; the recipe's if left out.
         """
+        self.files.refuse_box()
         from evenplace.run.indexing import index_database
 
-        if verify is not None:
-            self.files.write_recipe(self.recipe.changed([f"verify={verify}"]))
-            self._opened = None
+        self._opened = None
         return index_database(
-            self.files, database, cache_folder=cache_folder, announce=announce, keep=keep
-        )
+            self.files, database, cache_folder=cache_folder, announce=announce, keep=keep,
+            verify=verify,
+        )  # fmt: skip
 
     def index_method(
         self,
@@ -186,6 +189,7 @@ class Run:
         **changes: Any,
     ) -> Index:
         """Index a database with published weights: a run without any training."""
+        self.files.refuse_box()
         from evenplace.run.indexing import index_by_method
 
         return index_by_method(
@@ -207,6 +211,7 @@ class Run:
         places: the map, cut; squares of 20 m if left out.  verify: candidates to look at a second
         time, if the photos are at hand.
         """
+        self.files.refuse_box()
         from evenplace.run.indexing import index_given
 
         self._opened = None
@@ -217,6 +222,7 @@ class Run:
         self, photos: Photos, *, replace: bool = False, announce: "Announce | None" = None
     ) -> "Grown":
         """Add photos to the index, or describe anew those it has, while others read it."""
+        self.files.refuse_box()
         from evenplace.run.indexing import add_to_indexes
 
         return add_to_indexes(self.files, photos, anew=replace, announce=announce)
@@ -348,11 +354,13 @@ class Run:
         """Ask every query; keep scores.json, predictions.parquet and the places.
 
         They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
-        the queries, (Q, D), where others computed them; no file is opened then.
+        the queries, (Q, D), where others computed them; files are opened for a second look alone.
         """
         truth = Truth(radius, heading, frames)
         engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
         if descriptors is not None:
+            if engine.look is not None:
+                refuse_absent(queries.paths, "photos of the queries")
             found = score(engine, queries, descriptors, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found
