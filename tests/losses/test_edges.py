@@ -87,6 +87,18 @@ def test_hard_places_gain_weight_as_they_are_missed() -> None:
     assert "difficulty" in loss.state_dict()
 
 
+def test_a_batch_that_overflowed_does_not_make_places_hard_for_ever() -> None:
+    loss = ev.HardClass([5, 5, 5], memory=0.5)
+    cosines, labels = torch.eye(3) * 0.5, torch.arange(3)
+    spoilt = cosines.clone()
+    spoilt[1] = torch.nan
+    assert loss(spoilt, labels).isnan()  # said by the loss: a GradScaler leaves this step out
+    clean = ev.HardClass([5, 5, 5], memory=0.5)
+    clean(cosines[[0, 2]], labels[[0, 2]])
+    torch.testing.assert_close(loss.difficulty, clean.difficulty)
+    assert loss(cosines, labels).isfinite()
+
+
 def test_a_place_without_memory_is_as_hard_as_it_was_last() -> None:
     loss = ev.HardClass([5, 5], memory=0.0, scale=1.0)
     loss(torch.tensor([[1.0, 0.0]]), torch.tensor([0]))

@@ -124,9 +124,12 @@ def test_a_cluster_that_is_down_is_a_sentence(index: Index) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_milvus_lite_answers_as_the_files_through_generations(index: Index, tmp_path: Path) -> None:
+def test_milvus_lite_answers_as_the_files_through_generations(
+    index: Index, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     uri = str(tmp_path / "milvus.db")
     store = MilvusStore.fill(index, uri)
+    assert "Traceback" not in capfd.readouterr().err  # of an alias that is not there yet
     for settings in ({}, {"rerank": "fused"}, {"rerank": "kde"}, {"exact": True}):
         ours = Search(index, **settings).search(QUERIES, 5)
         theirs = Search(index, store=store, **settings).search(QUERIES, 5)

@@ -433,3 +433,10 @@ def test_other_prototypes_are_a_generation_that_copies_no_rows(folder: Path) -> 
     assert back.manifest.prototypes == "means"
     old = [back.places.locate(before.photos)[0], before.labels[0]]
     np.testing.assert_allclose(back.prototypes[old[0]], before.prototypes[old[1]], atol=1e-3)
+
+
+def test_an_index_that_grew_says_the_bytes_it_has(folder: Path) -> None:
+    before = open_index(folder).bytes
+    grown = add_photos(folder, *drawn(60, 2))
+    there = sum((folder / name).stat().st_size for name in grown.manifest.files)
+    assert grown.bytes == there > before

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from evenplace.cli import main
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos import read_photos
 from evenplace.retrieval import open_index
 from evenplace.retrieval.answer_json import answer_json, index_name
 from evenplace.run.indexing import open_in_turn
 from evenplace.run.run import Run
 from evenplace.training.distributed import Ranks
-from tests.drawn import draw_photos
+from tests.drawn import draw_photos, draw_split
 from tests.run.boxes import ask, draw_run, free_port, serving
 
 ROOT = Path(__file__).parents[2]
@@ -154,15 +154,72 @@ def test_a_box_serves_without_torch(run: Run, box: Path, town: Path, bare: dict[
     assert found["position"]["east"] == pytest.approx(answer.position.east, abs=0.1)
 
 
-def test_what_needs_torch_says_so_in_a_sentence(
-    box: Path, town: Path, bare: dict[str, str]
-) -> None:
-    done = type_bare(bare, "index", box, "--database", town / "database")
+def test_what_needs_torch_says_so_in_a_sentence(run: Run, town: Path, bare: dict[str, str]) -> None:
+    done = type_bare(bare, "index", run.folder, "--database", town / "database")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "error: this needs torch, which is not installed here (a box only answers); "
         "pip install evenplace"
     )
+
+
+def test_what_belongs_to_the_run_is_refused_by_its_box_with_torch_and_without(
+    run: Run, town: Path, tmp_path: Path, bare: dict[str, str]
+) -> None:
+    box, photos = tmp_path / "box", read_photos(town / "database")
+    run.export_box(box)
+    boxed = Run(box)
+    before = {path: path.read_bytes() for path in box.rglob("*") if path.is_file()}
+    for verb in (
+        lambda: boxed.train(photos),
+        lambda: boxed.tune(["folds=2"]),
+        lambda: boxed.tune(queries=photos),
+        lambda: boxed.index(photos, verify=5),
+        lambda: boxed.index_method(photos, "cross-entropy", "imagenet"),
+        lambda: boxed.index_descriptors(np.eye(len(photos), dtype=np.float32), photos),
+        lambda: boxed.add(read_photos(town / "queries")),
+    ):
+        with pytest.raises(RunError, match=r"is a box, which only answers; do this in the run"):
+            verb()
+    done = type_bare(bare, "index", "add", box, "--database", town / "queries")
+    assert (done.returncode, "is a box, which only answers" in done.stderr) == (2, True)
+    assert {path: path.read_bytes() for path in box.rglob("*") if path.is_file()} == before
+
+
+def test_a_look_at_pictures_that_are_gone_is_refused_and_one_look_answers(
+    run: Run, tmp_path: Path
+) -> None:
+    town = draw_split(tmp_path / "town", database=40, queries=6)
+    photos, queries = (read_photos(town / name) for name in ("database", "queries"))
+    describer = run.search().describer
+    assert describer is not None
+    known, asked = (describer.describe(some.paths).descriptors for some in (photos, queries))
+    kept, bare = Run(tmp_path / "kept"), Run(tmp_path / "bare")
+    kept.index_descriptors(known, photos, verify=5)
+    bare.index_descriptors(known, photos)  # found in the photos as they are needed
+    bare.files.write_recipe(bare.recipe.changed(["verify=5"]))
+    both = [mine.evaluate(queries, asked).recall for mine in (kept, bare)]
+    assert both[0] == both[1]
+    shutil.rmtree(town / "database")
+    assert kept.evaluate(queries, asked).recall == both[0]
+    with pytest.raises(PhotoError, match=r"whose points nobody kept, and .* --verify 0"):
+        bare.evaluate(queries, asked)
+    shutil.rmtree(town / "queries")
+    with pytest.raises(PhotoError, match="needs the photos of the queries"):
+        kept.evaluate(queries, asked)
+    once = [mine.evaluate(queries, asked, verify=0).recall for mine in (kept, bare)]
+    assert once[0] == once[1]
+
+
+def test_a_refused_index_leaves_the_recipe_as_it_was(run: Run, town: Path, tmp_path: Path) -> None:
+    mine = Run(shutil.copytree(run.folder, tmp_path / "run"))
+    photos = read_photos(town / "database")
+    with pytest.raises(SettingError):
+        mine.index(photos, verify=7, keep=0)
+    assert mine.recipe.search.verify == 0
+    mine.index(photos, verify=7)
+    assert mine.recipe.search.verify == 7
+    assert mine.locate(photos.paths[0]).looked == 7
 
 
 def test_a_box_is_checked_by_verify(box: Path, bare: dict[str, str], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 import evenplace as ep
 from evenplace.cli import app
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import IndexFileError, RunError, SettingError
 from evenplace.photos.read import read_rows
 from evenplace.run.choice import Choice, choose
 from evenplace.run.folds import stored_folds
@@ -264,3 +265,148 @@ def test_an_unknown_term_or_kind_is_named(folder: Path) -> None:
     run = folder / "run"
     assert "balance" in say("tune", run, "--set", 'without=["balanse"]', code=2)
     assert "softmax" in say("tune", run, "--set", "prototypes=softmx", code=2)
+
+
+def test_descriptors_come_as_people_hold_them(folder: Path, tmp_path: Path) -> None:
+    import torch
+
+    photos, queries = read_rows(folder / "database.csv"), read_rows(folder / "queries.csv")
+    given, asked = seen(SPOTS, 3), seen(ASKED, 4)
+    tensor = torch.from_numpy(given.copy())
+    held = {
+        "tensor": tensor.requires_grad_(),
+        "half": tensor.detach().bfloat16(),
+        "rows": list(given),
+        "lists": given.tolist(),
+        "column by column": np.asfortranarray(given.astype(np.float64)),
+        "blocks": (given[at : at + 150] for at in range(0, 400, 150)),
+    }
+    for number, (name, one) in enumerate(held.items()):
+        run = ep.Run(tmp_path / str(number))
+        run.index_descriptors(one, photos)
+        rounding = 0.02 if name == "half" else 1e-3  # an index keeps float16
+        np.testing.assert_allclose(
+            run.search().index.vectors(np.arange(9)),
+            ep.open_index(folder / "run" / "index").vectors(np.arange(9)),
+            atol=rounding, err_msg=name,
+        )  # fmt: skip
+        assert run.recipe.network.dim == 32
+    answers = [run.locate(one) for one in (asked[0], asked[:1], asked[0].tolist())]
+    answers.append(run.locate(torch.from_numpy(asked[0]).requires_grad_()))
+    assert {answer.hits[0].similarity for answer in answers} == {answers[0].hits[0].similarity}
+    scores = [run.evaluate(queries, one) for one in (asked, asked.tolist(), torch.tensor(asked))]
+    assert {one.recall[1] for one in scores} == {scores[0].recall[1]}
+
+
+def test_a_table_of_descriptors_is_its_numbers(folder: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    photos, given = read_rows(folder / "database.csv"), pandas.DataFrame(seen(SPOTS, 3))
+    index = ep.Run(tmp_path).index_descriptors(given, photos)
+    np.testing.assert_allclose(
+        index.vectors(np.arange(400)),
+        ep.open_index(folder / "run" / "index").vectors(np.arange(400)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.ones(12), "have shape (12,)"),
+        (np.float32(3), "have shape ()"),
+        (np.ones((400, 1, 32)), "have shape (400, 1, 32)"),
+        (np.ones((400, 32)) * 1j, "are complex128; give real numbers"),
+        (np.full((400, 32), "0.1"), "are <U3; give real numbers"),
+        (np.zeros(400, [("v", "f4", (32,))]), "give real numbers"),
+        (b"", "cannot be read"),
+    ],
+    ids=["flat", "scalar", "deep", "complex", "words", "records", "empty"],
+)
+def test_what_is_no_row_a_photo_is_refused_by_every_verb(
+    folder: Path, tmp_path: Path, given: Any, said: str
+) -> None:
+    path = tmp_path / "given.npy"
+    path.write_bytes(given) if isinstance(given, bytes) else np.save(path, given)
+    database = ("--database", folder / "database.csv")
+    queries = ("--queries", folder / "queries.csv", "--descriptors", path)
+    assert said in say("index", tmp_path / "run", *database, "--descriptors", path, code=2)
+    assert not (tmp_path / "run" / "recipe.toml").exists()
+    assert said in say("evaluate", folder / "run", *queries, code=2)
+    assert said in say("tune", folder / "run", *queries, code=2)
+
+
+def test_other_than_one_row_a_query_is_refused(folder: Path, tmp_path: Path) -> None:
+    for rows in (39, 41):
+        np.save(tmp_path / "q.npy", seen(SPOTS, 3)[:rows])
+        words = ("--queries", folder / "queries.csv", "--descriptors", tmp_path / "q.npy")
+        for verb in ("evaluate", "tune"):
+            said = say(verb, folder / "run", *words, code=2)
+            assert f"shape ({rows}, 32), but there are 40 photos" in said
+    ragged = [seen(SPOTS, 3)[:200], seen(SPOTS, 3)[200:, :20]]
+    with pytest.raises(IndexFileError, match="32 numbers a photo at first and 20 later"):
+        ep.Run(tmp_path / "run").index_descriptors(ragged, read_rows(folder / "database.csv"))
+
+
+def test_hdf5_asks_as_arrays_do_and_damaged_rows_are_named(folder: Path, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+
+    def write(name: str, rows: Any) -> Path:
+        with h5py.File(tmp_path / name, "w") as file:
+            for number, row in enumerate(rows):
+                file[f"photo-{number:04}.jpg/global_descriptor"] = row
+        return tmp_path / name
+
+    run, asked = folder / "run", ("--queries", folder / "queries.csv", "--descriptors")
+    say("evaluate", run, *asked, folder / "queries.npy")
+    plain = ep.Run.open(run).scores().recall
+    say("evaluate", run, *asked, write("q.h5", seen(ASKED, 4)))
+    assert ep.Run.open(run).scores().recall == plain
+    rows = list(seen(ASKED, 4))
+    ragged = write("ragged.h5", [*rows[:7], rows[7][:20], *rows[8:]])
+    said = say("evaluate", run, *asked, ragged, code=2)
+    assert f"of photo-0007.jpg in {ragged} is 20 values of float32, not 32 numbers" in said
+    said = say("evaluate", run, *asked, write("words.h5", [b"abc"] * 40), code=2)
+    assert "not real numbers" in said
+    said = say("locate", run, "--descriptor", ragged, code=2)
+    assert "keep the descriptor of one as .npy" in said
+
+
+def test_a_refused_index_leaves_what_was_learned(folder: Path, tmp_path: Path) -> None:
+    run = ep.Run(tmp_path / "run")
+    photos, given = read_rows(folder / "database.csv"), seen(SPOTS, 3)
+    run.index_descriptors(given, photos)
+    run.tune()
+    before = {p.name: p.read_bytes() for p in run.folder.iterdir() if p.is_file()}
+    assert {"calibration.json", "fused.json"} <= set(before)
+    given[7, 3] = np.nan
+    with pytest.raises(IndexFileError, match="descriptor 7 has length nan"):
+        run.index_descriptors(given, photos)
+    after = {p.name: p.read_bytes() for p in run.folder.iterdir() if p.is_file()}
+    assert after == before
+    run.index_descriptors(seen(SPOTS, 5), photos)  # and others forget it
+    assert not (run.folder / "calibration.json").exists()
+
+
+def test_a_descriptor_is_asked_alone_and_nothing_is_left_out_unsaid(
+    folder: Path, tmp_path: Path
+) -> None:
+    run, one = folder / "run", ("--descriptor", folder / "one.npy")
+    assert "verify=5 looks at pictures" in say("locate", run, *one, "--verify", 5, code=2)
+    said = say("locate", run, *one, "--out", tmp_path / "a.csv", code=2)
+    assert "a --descriptor's answer is printed" in said
+    with pytest.raises(IndexFileError, match=r"shape \(2, 32\); give the descriptor of one photo"):
+        ep.Run.open(run).locate(seen(ASKED, 4)[:2])
+
+
+def test_tuning_changes_the_search_and_nothing_else(folder: Path) -> None:
+    run = folder / "run"
+    before = (run / "recipe.toml").read_bytes()
+    for setting in ("dim=64", "epochs=3", "training.seed=1"):
+        said = say("tune", run, "--set", setting, code=2)
+        assert f"there is no setting of [search] '{setting.partition('=')[0]}'" in said
+    assert (run / "recipe.toml").read_bytes() == before
+
+
+def test_photos_that_do_not_say_which_way_they_look_are_not_counted_wrong(folder: Path) -> None:
+    asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    said = say("evaluate", folder / "run", *asked, "--heading", 45, code=2)
+    assert "none of the 40 queries says; leave heading out" in said

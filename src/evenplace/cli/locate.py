@@ -54,7 +54,13 @@ def locate(
     tagging = tags.how(output.replace, promise.min_precision)
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     ways = asdict(promise) | {"verify": verify}
-    if descriptor is not None or (alone and not (output.out or tagging or walk.sequence)):
+    more = bool(output.out or tagging or walk.sequence)
+    if descriptor is not None and more:
+        raise SettingError(
+            "--out, --sequence and written positions are of photos; a --descriptor's answer is "
+            "printed: leave them out"
+        )
+    if descriptor is not None or (alone and not more):
         _locate_one(opened, (photos or [""])[0], descriptor, k, ways, output.as_json)
         return
     opened = Run.open(run, **how.how(quiet=output.as_json), expected=len(asked.paths))

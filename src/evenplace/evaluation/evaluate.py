@@ -5,6 +5,7 @@ Q queries · k hits · n shortlisted places
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from evenplace.photos.table import Photos
 from evenplace.places.given import nearest_within
 from evenplace.retrieval import Hits, Search
 from evenplace.retrieval.answers import join_hits
+from evenplace.retrieval.descriptor_files import given_rows
 
 KEPT = 2**22  # numbers of all queries: 8 MiB beside their answers, for t-SNE
 
@@ -55,11 +57,9 @@ def evaluate(
         from evenplace.training.cache import describe_cached  # needs torch, as the cache does
 
         described = describe_cached(network, queries.paths, cache_folder, progress)
-    if not len(described.rows):
+    if not len(described.rows) and described.skipped:
         raise PhotoError(
             f"none of the {len(queries)} queries could be read: {described.skipped[0].reason}"
-            if described.skipped
-            else "there are no queries; name photos to ask with"
         )
     asked = Photos(queries[described.rows].table, queries.skipped + described.skipped)
     return score(engine, asked, described.descriptors, truth, name=name, timed=timed)
@@ -68,13 +68,17 @@ def evaluate(
 def score(
     engine: Search,
     queries: Photos,
-    descriptors: Floats,
+    descriptors: Any,
     truth: Truth,
     *,
     name: str = "run",
     timed: int = 0,
 ) -> Scores:
     """Ask queries that are already descriptors.  descriptors: (Q, D), in the queries' order."""
+    if not len(queries):
+        raise PhotoError("there are no queries; name photos to ask with")
+    truth.check_headings(queries, engine.index.photos)
+    descriptors = np.asarray(given_rows(descriptors, len(queries))[:], np.float32)
     asked = ask(engine, queries, descriptors, truth)
     guesses = engine.best_places(descriptors, max(RANKS))
     predictions = predict(engine, queries, truth, asked, guesses)

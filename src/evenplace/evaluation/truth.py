@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from evenplace.arrays import Bools, Doubles, Ints
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
 from evenplace.photos.protocols import TestSet, read_protocol
 from evenplace.photos.table import Photos
@@ -43,6 +43,15 @@ class Truth:
             return f"±{self.frames} frames"
         turn = "" if self.heading is None else f" and {self.heading:g}°"
         return f"{self.radius:g} m{turn}"
+
+    def check_headings(self, queries: Photos, database: Photos) -> None:
+        """Refuse to count as wrong what nobody can tell."""
+        for photos, named in ((queries, "queries"), (database, "database photos")):
+            if self.heading is not None and np.isnan(photos.heading).all():
+                raise PhotoError(
+                    f"heading={self.heading:g} asks which way photos look, and none of the "
+                    f"{len(photos)} {named} says; leave heading out"
+                )
 
     def right(self, queries: Photos, database: Photos, asked: Ints, rows: Ints) -> Bools:
         """Whether database photo rows[i] answers query asked[i]; row -1 never does.  (P,)."""

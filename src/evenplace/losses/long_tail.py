@@ -251,7 +251,9 @@ class HardClass(PriorLoss):
         losses = target_losses(cosines, labels, scale=self.scale, columns=columns)
         weights = hard_weights(self.difficulty, self.tau)
         if self.training:
-            self._remember(labels, -torch.expm1(-losses.detach()))
+            missed = -torch.expm1(-losses.detach())
+            told = ~missed.isnan()  # a batch that overflowed in half precision is forgotten
+            self._remember(labels[told], missed[told])
         return weighted_mean(losses, labels, weights)
 
     def _remember(self, labels: Tensor, missed: Tensor) -> None:

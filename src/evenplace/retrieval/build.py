@@ -3,7 +3,7 @@
 N photos · C places · D descriptor
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,13 @@ def index_described(
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     keep: str | int | None = None,
+    whole: Callable[[int], None] = lambda dim: None,
 ) -> Index:
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
     so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
-    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep: as in
+    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep, whole: as in
     `index_descriptors`.
     """
     known, made = None, prototypes not in ("cosine", "raw")
@@ -82,6 +83,7 @@ def index_described(
         levels=_levels(network) if found.places is places and not made else None,
         keep=keep,
         learn=prototypes if made else MEANS,
+        whole=whole,
     )
 
 
@@ -112,16 +114,19 @@ def index_descriptors(
     levels: Levels | None = None,
     keep: str | int | None = None,
     learn: str = MEANS,
+    whole: Callable[[int], None] = lambda dim: None,
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
     descriptors: (N, D) unit, in the order of the photos: an array, a memory map, what
-    `read_descriptors` opens (rows are read as they are needed), or blocks of rows as they come.
+    `read_descriptors` opens (rows are read as they are needed), a tensor, a table, or blocks of
+    rows as they come.
     scale: makes logits of the scores; without prototypes it is fitted to the photos
     (`fit_scale`).  extra: what else to keep of each photo, (N, W) by name, given like descriptors.
     levels: classes whose sums score the places, instead of their prototypes.
     keep: descriptors in fewer bytes: a codec's name (`codec`), or how many bytes a photo.
     learn: without prototypes, what moves them from the means: "softmax" or "low-visit-bias".
+    whole: told D when all is written and before anybody sees it; nothing was refused till then.
     """
     folder = Path(out)
     places = mark_means(places, learn == MEANS) if prototypes is None else places
@@ -132,6 +137,7 @@ def index_descriptors(
             codec, loss, learned = _write_values(
                 draft, values, order, prototypes, places.tiers, keep, learn
             )
+            dim = int(values.shape[1])
         _write_extra(draft, extra or {}, len(photos), order)
         _write_levels(draft.path, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
@@ -142,6 +148,7 @@ def index_descriptors(
             prototypes=learn if prototypes is None else "classifier", codec=codec.name,
             spectra=tuple(spectra),
         )  # fmt: skip
+        whole(dim)
     return open_index(folder)
 
 

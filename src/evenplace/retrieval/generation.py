@@ -33,6 +33,7 @@ from evenplace.retrieval.arrays import (
 )
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
+from evenplace.retrieval.descriptor_files import given_rows, in_blocks
 from evenplace.retrieval.impostors import EXACT, Impostors
 from evenplace.retrieval.index import ROWS, Index
 from evenplace.retrieval.manifest import Draft
@@ -127,21 +128,17 @@ def _blocks(values: Any, rows: Rows) -> Iterator[tuple[int, NDArray[Any]]]:
 def arrived(given: Any, count: int, folder: Path) -> Iterator[Any]:
     """Rows as an array: what comes in blocks is put into a file first, and taken away after."""
     path = folder / "arriving.npy"
-    values = given if hasattr(given, "shape") else _spooled(iter(given), count, path)
-    if len(values.shape) != 2 or values.shape[0] != count:
-        raise IndexFileError(
-            f"descriptors have shape {tuple(values.shape)}, but there are {count} "
-            "photos; give one row a photo"
-        )
+    if in_blocks(given):
+        given = _spooled(iter(given), count, path)
     try:
-        yield values
+        yield given_rows(given, count)
     finally:
         path.unlink(missing_ok=True)
 
 
-def _spooled(blocks: Iterator[NDArray[Any]], count: int, path: Path) -> NDArray[Any]:
-    first = np.asarray(next(blocks, np.empty((0, 1), np.float32)))
-    every = chain([first], map(np.asarray, blocks))
+def _spooled(blocks: Iterator[Any], count: int, path: Path) -> NDArray[Any]:
+    first = given_rows(next(blocks, np.empty((0, 1), np.float32)))
+    every = chain([first], (given_rows(block, width=first.shape[1]) for block in blocks))
     write_blocks(path, every, (count, first.shape[1]), first.dtype)
     return map_array(path)
 

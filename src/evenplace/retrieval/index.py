@@ -106,7 +106,7 @@ class Index:
 
     @property
     def bytes(self) -> int:
-        return sum(entry.bytes for entry in self.manifest.files.values())
+        return sum(entry.total for entry in self.manifest.files.values())
 
     @cached_property
     def sizes(self) -> Rows:

@@ -11,6 +11,7 @@ with others, too few, or no numbers is refused.
 Q queries · D descriptor · N photos
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -186,10 +187,15 @@ def _fill(index: Index, client: Any, name: str) -> None:
 
 def _switch(client: Any, collection: str, alias: str) -> str | None:
     """Point the alias of the store at a collection; which it pointed at before."""
+    log = logging.getLogger("pymilvus")
+    level, current = log.level, None
+    log.setLevel(logging.CRITICAL)  # it would write a traceback of what is caught here
     try:
-        current: str | None = client.describe_alias(alias)["collection_name"]
+        current = client.describe_alias(alias)["collection_name"]
     except Exception:  # there is no such alias yet; clients do not agree on how to say that
-        current = None
+        pass
+    finally:
+        log.setLevel(level)
     (client.alter_alias if current else client.create_alias)(collection, alias)
     return current
 

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -96,7 +97,7 @@ class SecondLook:
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
         self.packing = Packing(self.kind.dim)
-        self._kept = kept_points(index, self.kind)
+        self.kept = kept_points(index, self.kind)
         self._held: OrderedDict[int, Features | None] = OrderedDict()
         self._lock = Lock()
 
@@ -183,8 +184,8 @@ class SecondLook:
         return self._features(row) or Features.nothing(self.kind.dim)
 
     def _features(self, row: int) -> Features | None:
-        if self._kept is not None:
-            return self.packing.unpack(self._kept[[row]][0])
+        if self.kept is not None:
+            return self.packing.unpack(self.kept[[row]][0])
         return self._find(row)
 
     def _find(self, row: int) -> Features | None:
@@ -198,6 +199,15 @@ class SecondLook:
             if len(self._held) > _HELD:
                 self._held.popitem(last=False)
         return found
+
+
+def refuse_absent(paths: Sequence[str], whose: str) -> None:
+    """Refuse to look at pictures of which none is there: answers would say they were looked at."""
+    if len(paths) and not any(Path(path).exists() for path in paths):
+        raise PhotoError(
+            f"a second look needs the {whose}, and {paths[0]} is not there, nor are others; bring "
+            "them back, or look once: --verify 0"
+        )
 
 
 def say_look(features: str, count: int, weights: LookWeights) -> str:

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import numpy as np
+
 from evenplace.retrieval import Search, open_index
 from evenplace.retrieval.calibration import Calibration, Way
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
-from evenplace.retrieval.second_look import LookWeights, SecondLook, say_look
+from evenplace.retrieval.second_look import LookWeights, SecondLook, refuse_absent, say_look
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.run_folder import RunFolder
 from evenplace.run.store import open_store
+
+_TRIED = 16  # photos looked for before it is said that none is there
 
 
 def open_search(
@@ -27,7 +31,10 @@ def open_search(
     index = open_index(run / "index")
     store = open_store(run, settings.get("ranked_by", index))
     if settings["look"] is not None:
-        settings["look"] = SecondLook(index, *settings["look"])
+        settings["look"] = look = SecondLook(index, *settings["look"])
+        if look.kept is None:
+            some = np.arange(0, len(index), max(1, len(index) // _TRIED))
+            refuse_absent(index.paths(some), "photos of the database, whose points nobody kept")
     return Search(index, describer, store=store, **settings)
 
 

@@ -32,7 +32,7 @@ def export_box(run: RunFolder, box: Path, tell: Tell) -> int:
         raise RunError(
             f"{run.path} was made of descriptors and has no network to export; copy the folder"
         )
-    if box.exists() and any(box.iterdir()) and not _is_box(box):
+    if box.exists() and any(box.iterdir()) and not RunFolder(box).boxed:
         raise RunError(f"{box} holds something else than a box; choose another folder")
     draft, old = (box.with_name(f".{box.name}.{state}") for state in ("new", "old"))
     for leftover in (draft, old):
@@ -49,10 +49,6 @@ def export_box(run: RunFolder, box: Path, tell: Tell) -> int:
         for leftover in (draft, old):
             shutil.rmtree(leftover, ignore_errors=True)
     return sum(file.stat().st_size for file in box.rglob("*") if file.is_file())
-
-
-def _is_box(folder: Path) -> bool:
-    return (folder / "model.onnx").exists() and not (folder / "model.safetensors").exists()
 
 
 def _fill(run: RunFolder, box: Path, tell: Tell) -> None:

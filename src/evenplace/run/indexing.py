@@ -30,7 +30,7 @@ from evenplace.run.run_folder import NO_NETWORK, RunFolder
 from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
-from evenplace.training.progress import claim_foreign
+from evenplace.training.progress import claim_foreign, refuse_trained
 from evenplace.training.recipe import Recipe, spec_of
 from evenplace.training.specs import SearchSpec, TrainingSpec
 
@@ -42,6 +42,7 @@ def index_database(
     cache_folder: Path | None = None,
     announce: Announce | None = None,
     keep: str | int | None = None,
+    verify: int | None = None,
 ) -> Index:
     """Describe a database with the run's networks and lay it out in run/index.
 
@@ -49,6 +50,7 @@ def index_database(
     Of several processes each describes its share, and the first lays them out.  Photos it was
     trained on are not read again where training kept the trunk's output of them.  Where another
     network ranks, it describes them too, for run/ranking.  keep: as in `index_descriptors`.
+    verify: the recipe's from now on.
     """
     ranks = join_ranks(run.how.get("device", "auto"))
     paired, progress = bool(run.second), announce("describing the database") if announce else None
@@ -68,7 +70,8 @@ def index_database(
         described = describe_cached(run.network, database.paths, cache_folder, progress)
     if ranks.first:
         known = cached_points(cache_folder or run / "cache", run.recipe.search.features)
-        _lay_out(run, database, described, keep, known, announce)
+        recipe = run.recipe if verify is None else run.recipe.changed([f"verify={verify}"])
+        _lay_out(run, recipe, database, described, keep, known, announce)
         shutil.rmtree(run / "descriptors", ignore_errors=True)
     ranks.wait()
     return open_index(run / "index")
@@ -89,6 +92,7 @@ def _own_cache(run: RunFolder, database: Photos) -> Path | None:
 
 def _lay_out(
     run: RunFolder,
+    recipe: Recipe,
     database: Photos,
     described: Described | Parts,
     keep: str | int | None,
@@ -96,20 +100,21 @@ def _lay_out(
     announce: Announce | None,
 ) -> None:
     """Write run/ranking, where another network ranks, and then run/index, which others watch."""
-    places, spectra = run.places, spectra_for(run.recipe.search.rerank)
+    places, spectra = run.places, spectra_for(recipe.search.rerank)
     readable, (own, *other) = photos_of(described, database), described.split()
     for descriptors in other:
         index_described(
             run.describer, descriptors, readable, places, run / "ranking",
             spectra=spectra, keep=keep,
         )  # fmt: skip
-    spectra, spec = () if other else spectra, run.recipe.search
+    spectra, spec = () if other else spectra, recipe.search
     if run.trained:
         keep = ALONG.get(spec.axes, keep)
     index_described(
         run.network, own, readable, places, run / "index",
         prototypes=spec.prototypes, spectra=spectra, keep=keep,
         extra=_points(spec, readable, announce, known),
+        whole=lambda dim: run.write_recipe(recipe),
     )  # fmt: skip
 
 
@@ -171,11 +176,16 @@ def index_given(
     verify: int = 0,
 ) -> Index:
     """Make a run of descriptors that others computed: (N, D) unit, in the order of the photos."""
-    network = replace(NO_NETWORK, dim=int(descriptors.shape[1]))
-    recipe = untrained("descriptors", network, places, verify)
-    begin_untrained(run, recipe, places)
-    extra = _points(recipe.search, photos)
-    return index_descriptors(descriptors, photos, places, run / "index", keep=keep, extra=extra)
+    refuse_trained(run.path)
+    extra = _points(SearchSpec(verify=verify), photos)
+
+    def begin(dim: int) -> None:
+        network = replace(NO_NETWORK, dim=dim)
+        begin_untrained(run, untrained("descriptors", network, places, verify), places)
+
+    return index_descriptors(
+        descriptors, photos, places, run / "index", keep=keep, extra=extra, whole=begin
+    )
 
 
 def begin_untrained(run: RunFolder, recipe: Recipe, places: Places) -> None:

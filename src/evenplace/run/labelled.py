@@ -15,6 +15,7 @@ from evenplace.errors import PhotoError, SettingError
 from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.retrieval import Index, open_index
+from evenplace.retrieval.descriptor_files import given_rows
 from evenplace.retrieval.rerank import Fused, build_reranker
 from evenplace.run.folds import Fold
 from evenplace.run.held_out_queries import draw_queries
@@ -46,6 +47,7 @@ def rehearse_labelled(
         show = announce("describing the queries") if announce else None
         described = run.open_describer(expected=len(queries)).describe(queries.paths, progress=show)
         queries, descriptors = queries[described.rows], described.descriptors
+    descriptors = np.asarray(given_rows(descriptors, len(queries))[:], np.float32)
     if not len(queries):
         raise PhotoError("none of the queries could be read, so nothing calibrates; name others")
     learned = (run / "fused.json").exists() and recipe.search.rerank == "fused"

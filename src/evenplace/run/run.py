@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
-from evenplace.errors import RunError
+from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
@@ -23,14 +23,16 @@ from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
 from evenplace.retrieval.calibration import Calibration, find_shift, least_confidence
+from evenplace.retrieval.descriptor_files import one_descriptor
 from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.second_look import refuse_absent
 from evenplace.run.answering import open_search, search_settings
 from evenplace.run.box import export_box
 from evenplace.run.checksums import check_files, sealing
 from evenplace.run.located import Located, locate_pictures
 from evenplace.run.run_folder import RunFolder
-from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.recipe import Recipe, parse_settings, read_recipe
 
 if TYPE_CHECKING:  # what trains, tunes or indexes is loaded by the stage that needs it: see `box`
     from evenplace.run.indexing import Grown
@@ -81,6 +83,7 @@ class Run:
         places: the map, cut; as the recipe says if left out.  What was stopped goes on.  Several
         processes leave tuning out, since a fold is small.
         """
+        self.files.refuse_box()
         from evenplace.training.distributed import rank_of_process, world_size
         from evenplace.training.loop import train
         from evenplace.training.recipe import cut_places, spec_of
@@ -123,6 +126,7 @@ class Run:
         photos instead, whose place is known (descriptors: theirs, where others computed them);
         the weights of the score stay.  None: nothing to learn from.
         """
+        self.files.refuse_box()
         from evenplace.run.choice import renew_index
         from evenplace.run.labelled import rehearse_labelled
         from evenplace.run.tune import rehearse, tuned_recipe
@@ -132,6 +136,10 @@ class Run:
             learned.write(self.folder)
             self._opened = None
             return learned
+        known = self.recipe.as_dict()["search"]
+        for key in parse_settings(settings):
+            if key.removeprefix("search.") not in known:  # the network is trained, and stays
+                raise unknown_name("setting of [search]", key, known)
         recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
         found = rehearse(
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
@@ -159,14 +167,14 @@ class Run:
         keep: descriptors in fewer bytes, as in `index_descriptors`.  verify: candidates to look at
         a second time, for which the points of the photos are kept too; the recipe's if left out.
         """
+        self.files.refuse_box()
         from evenplace.run.indexing import index_database
 
-        if verify is not None:
-            self.files.write_recipe(self.recipe.changed([f"verify={verify}"]))
-            self._opened = None
+        self._opened = None
         return index_database(
-            self.files, database, cache_folder=cache_folder, announce=announce, keep=keep
-        )
+            self.files, database, cache_folder=cache_folder, announce=announce, keep=keep,
+            verify=verify,
+        )  # fmt: skip
 
     def index_method(
         self,
@@ -181,6 +189,7 @@ class Run:
         **changes: Any,
     ) -> Index:
         """Index a database with published weights: a run without any training."""
+        self.files.refuse_box()
         from evenplace.run.indexing import index_by_method
 
         return index_by_method(
@@ -202,6 +211,7 @@ class Run:
         places: the map, cut; squares of 20 m if left out.  verify: candidates to look at a second
         time, if the photos are at hand.
         """
+        self.files.refuse_box()
         from evenplace.run.indexing import index_given
 
         self._opened = None
@@ -212,6 +222,7 @@ class Run:
         self, photos: Photos, *, replace: bool = False, announce: "Announce | None" = None
     ) -> "Grown":
         """Add photos to the index, or describe anew those it has, while others read it."""
+        self.files.refuse_box()
         from evenplace.run.indexing import add_to_indexes
 
         return add_to_indexes(self.files, photos, anew=replace, announce=announce)
@@ -260,7 +271,7 @@ class Run:
 
     def locate(
         self,
-        photo: str | Path | bytes | NDArray[np.float32],
+        photo: str | Path | bytes | NDArray[np.float32] | Any,
         k: int = 5,
         *,
         min_precision: float | None = None,
@@ -269,20 +280,28 @@ class Run:
     ) -> Answer:
         """Say where a photo was taken, how sure that is, and from what it was concluded.
 
-        photo: a file, its bytes, or its descriptor, which cannot be looked at a second time.
+        photo: a file, its bytes, or its descriptor (an array, a tensor, a list), which cannot be
+        looked at a second time.
         min_precision: rather say nothing than what would be right less often; insist: also where
         the run is uncalibrated.  verify: candidates to look at a second time; the recipe's if
         left out.
         """
-        verify = 0 if isinstance(photo, np.ndarray) else verify
+        described = None
+        if not isinstance(photo, str | Path | bytes):
+            described = one_descriptor(photo)
+            if verify:
+                raise SettingError(
+                    f"verify={verify} looks at pictures; ask with a photo, or leave it out"
+                )
+            verify = 0
         asked: dict[str, Any] = {
             "min_precision": min_precision, "insist": insist, "verify": verify,
         }  # fmt: skip
         if not self._asks_newest(asked):
             self._opened, self._opened_for = self.search(**asked), asked
         assert self._opened is not None
-        if isinstance(photo, np.ndarray):
-            return self._opened.answers(np.atleast_2d(photo), k)[0]
+        if described is not None:
+            return self._opened.answers(described[None], k)[0]
         if self._opened.describer is None:
             self.files.open_describer()  # says what the run needs
         return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
@@ -335,13 +354,14 @@ class Run:
         """Ask every query; keep scores.json, predictions.parquet and the places.
 
         They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
-        the queries, (Q, D), where others computed them; no file is opened then.
+        the queries, (Q, D), where others computed them; files are opened for a second look alone.
         """
         truth = Truth(radius, heading, frames)
         engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
         if descriptors is not None:
-            asked = np.asarray(descriptors, np.float32)
-            found = score(engine, queries, asked, truth, name=self.recipe.name)
+            if engine.look is not None:
+                refuse_absent(queries.paths, "photos of the queries")
+            found = score(engine, queries, descriptors, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found
         if engine.describer is None:

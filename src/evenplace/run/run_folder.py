@@ -139,6 +139,19 @@ class RunFolder:
         exported = weights.with_suffix(".onnx")
         return exported if exported.exists() and not weights.exists() else weights
 
+    @property
+    def boxed(self) -> bool:
+        """Whether this is a box: networks exported, and their weights elsewhere."""
+        return self.network_file("model").suffix == ".onnx"
+
+    def refuse_box(self) -> None:
+        """What a run learns or lays out anew has to be done where its weights and photos are."""
+        if self.boxed:
+            raise RunError(
+                f"{self.path} is a box, which only answers; do this in the run it was exported "
+                f"from, and then: evenplace export RUN --box {self.path}"
+            )
+
     def write_recipe(self, recipe: Recipe) -> None:
         with whole_file(self / "recipe.toml", RunError) as draft:
             draft.write_text(recipe.to_toml())

@@ -88,9 +88,14 @@ def claim_run(run: Path, recipe: Recipe, places: Places) -> None:
 
 def claim_foreign(run: Path, recipe: Recipe, places: Places) -> None:
     """Make a run folder of somebody else's weights, or write it again; refuse a trained run."""
+    refuse_trained(run)
+    _write_recipe(run, recipe, places)
+
+
+def refuse_trained(run: Path) -> None:
+    """Keep what took hours from being written over."""
     if has_progress(run):
         raise RunError(f"{run} holds a run that was trained; choose another --run")
-    _write_recipe(run, recipe, places)
 
 
 def _write_recipe(run: Path, recipe: Recipe, places: Places) -> None:
