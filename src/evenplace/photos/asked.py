@@ -15,7 +15,8 @@ from pathlib import Path
 from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
-from evenplace.photos.gather import Seen
+from evenplace.photos.files import decode_text
+from evenplace.photos.gather import Seen, spellings
 from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.pictures import SUFFIXES
@@ -82,12 +83,12 @@ Block = list[Picture]
 
 def find_asked(words: Sequence[str | Path]) -> Asked:
     """What is meant by paths as a person types them; each file once."""
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     passed: Counter[str] = Counter()
     for word in words:
         for path in _meant(os.fspath(word), passed):
-            found.setdefault(path)
-    return Asked(tuple(found), passed)
+            found.setdefault(os.path.abspath(path), path)  # noqa: PTH100, links are not read
+    return Asked(tuple(found.values()), passed)
 
 
 def is_video(path: str | Path) -> bool:
@@ -96,6 +97,8 @@ def is_video(path: str | Path) -> bool:
 
 def _meant(word: str, passed: Counter[str]) -> list[str]:
     path = Path(word)
+    if not word:
+        raise PhotoError("a photo's name is empty; name a photo, or . for this folder")
     if path.is_dir() or is_archive(path):
         return _folder(path if path.is_dir() else unpacked(path), passed)
     if not path.exists() and any(mark in word for mark in "*?["):
@@ -115,9 +118,9 @@ def _folder(folder: Path, passed: Counter[str]) -> list[str]:
     pictures = [name for name in files if name.lower().endswith(SUFFIXES)]
     passed.update(Path(name).suffix.lower() for name in set(files).difference(pictures))
     if not pictures:
-        raise PhotoError(
-            f"{folder} holds no photos (looked for {', '.join(SUFFIXES)}); check the path"
-        )
+        films = [name for name in files if is_video(name)]
+        remedy = f"name a video itself, as {films[0]}" if films else "check the path"
+        raise PhotoError(f"{folder} holds no photos (looked for {', '.join(SUFFIXES)}); {remedy}")
     return pictures
 
 
@@ -125,7 +128,7 @@ def _listed(file: Path) -> list[str]:
     """A path a line, from the list's folder, or from here."""
     if not file.is_file():
         raise PhotoError(f"{file} does not exist; check the path")
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in decode_text(file.read_bytes()).splitlines())
     names = [line for line in lines if line and not line.startswith("#")]
     if not names:
         raise PhotoError(f"{file} lists no pictures; write a path a line")
@@ -144,8 +147,8 @@ def _tabled(file: Path) -> list[str]:
 
 
 def _beside(file: Path, name: str) -> str:
-    beside = file.parent / name
-    return str(beside if beside.exists() or not Path(name).exists() else Path(name))
+    spelt = [start / one for one in spellings(name) for start in (file.parent, Path())]
+    return str(next((one for one in spelt if one.exists()), spelt[0]))
 
 
 def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:
