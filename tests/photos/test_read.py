@@ -5,10 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import ExifTags, Image
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import Photos, read_photos
+from evenplace.photos.asked import find_asked
+from evenplace.photos.check import check_photos
+from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.read import find_layout
+from evenplace.photos.scan import picture_paths, walk_pictures
 from tests.photos import drawn
 
 
@@ -320,3 +325,63 @@ def test_a_latitude_beyond_utm_is_left_out_with_the_reason(tmp_path: Path) -> No
     drawn.table(tmp_path / "s.csv", ["lat", "lon"], [[-82.0, 10.0]])
     with pytest.raises(PhotoError, match="beyond UTM"):
         read_photos(tmp_path / "s.csv")
+
+
+def test_folders_that_link_to_one_another_are_walked_once(tmp_path: Path) -> None:
+    for name in ("a/one.jpg", "b/two.jpg", "c/three.jpg"):
+        drawn.picture(tmp_path / name)
+    for link, target in (("a/up", ".."), ("a/b", "../b"), ("b/a", "../a"), ("d", "c")):
+        (tmp_path / link).symlink_to(tmp_path / Path(link).parent / target)
+    (tmp_path / "a/gone.jpg").symlink_to("nowhere.jpg")
+    found = [str(Path(path).relative_to(tmp_path)) for path in walk_pictures(tmp_path)]
+    assert sorted(found) == ["a/gone.jpg", "a/one.jpg", "b/two.jpg", "c/three.jpg"]
+    assert [Path(path).name for path in walk_pictures(tmp_path / "d")] == ["three.jpg"]
+
+
+@pytest.mark.parametrize("ending", ["jpg", "jfif", "tif", "bmp", "png", "webp", "gif"])
+def test_a_photo_of_any_usual_kind_is_read(ending: str, tmp_path: Path) -> None:
+    photo = drawn.picture(tmp_path / f"a.{ending}")
+    assert picture_paths(tmp_path).to_pylist() == [str(photo)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "time"),
+    [
+        ("2024:05:01 10:00:00+02:00", "2024-05-01T10:00:00"),
+        ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00"),
+        ("0000:00:00 00:00:00", "NaT"),
+        ("2024:13:45 10:00:00", "NaT"),
+        ("    :  :     :  :  ", "NaT"),
+    ],
+)
+def test_a_camera_s_clock_is_read_or_nothing_is(taken: str, time: str, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.DateTime] = taken
+    photo = drawn.picture(tmp_path / "a.jpg", exif=exif)
+    assert str(read_shot(str(photo)).time) == time
+
+
+@pytest.mark.parametrize("parts", [(52.5,), (52, 30), (52, 29, 60)])
+def test_degrees_of_an_exif_may_come_without_minutes(
+    parts: tuple[float, ...], tmp_path: Path
+) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update({1: "S", 2: parts, 3: "W", 4: (13, 30, 0)})
+    shot = read_shot(str(drawn.picture(tmp_path / "a.jpg", exif=exif)))
+    assert (shot.latitude, shot.longitude) == (-52.5, -13.5)
+
+
+def test_one_photo_in_place_of_photos_is_told_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match="is one photo; name its folder"):
+        read_photos(drawn.picture(tmp_path / "a.jpg"))
+    with pytest.raises(PhotoError, match="a photo's name is empty"):
+        find_asked([""])
+
+
+def test_a_sheet_is_written_over_nothing_and_as_a_picture(tmp_path: Path) -> None:
+    photo = drawn.picture(tmp_path / "photos" / drawn.sfxl_name(545010.0, 4184010.0))
+    before = photo.read_bytes()
+    for sheet, why in ((photo, "exists; choose another name"), ("sheet.doc", "call it sheet.jpg")):
+        with pytest.raises(PhotoError, match=why):
+            check_photos(photo.parent, sheet=tmp_path / sheet)
+    assert photo.read_bytes() == before

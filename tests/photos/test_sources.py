@@ -14,6 +14,7 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos import read_photos
 from evenplace.photos.gather import credits_of
+from evenplace.photos.geotags import place_exif, with_exif
 from evenplace.photos.layouts.track import read_track
 from tests.documents.typist import in_this_process
 
@@ -41,18 +42,39 @@ def item(name: str, lon: float = 11.575, **told: Any) -> dict[str, Any]:
 
 
 def test_takeout_is_read_from_the_json_beside_each_photo(tmp_path: Path) -> None:
-    for name, ending in (("a.jpg", ".json"), ("b.jpg", ".supplemental-metadata.json")):
+    long = "PXL_20240501_100000000.PORTRAIT-01.COVER_abc"
+    beside = {
+        "a.jpg": "a.jpg.json", "b.jpg": "b.jpg.supplemental-metadata.json",
+        "a(1).jpg": "a.jpg(1).json", "b(2).jpg": "b.jpg.supplemental-metadata(2).json",
+        "a-edited.jpg": None, f"{long}.jpg": f"{long}.j.json",
+    }  # fmt: skip
+    for name, described in beside.items():
         draw(tmp_path / name)
         told = {"geoData": {"latitude": SPOT[0], "longitude": SPOT[1]},
                 "photoTakenTime": {"timestamp": "1714557600"}}  # fmt: skip
-        (tmp_path / f"{name}{ending}").write_text(json.dumps(told))
+        if described is not None:
+            (tmp_path / described).write_text(json.dumps(told))
     draw(tmp_path / "c.jpg")
     (tmp_path / "c.jpg.json").write_text('{"geoData": {"latitude": 0.0, "longitude": 0.0}}')
     photos = read_photos(tmp_path)
-    assert len(photos) == 2
+    assert sorted(Path(one).name for one in photos.paths) == sorted(beside)
     assert str(photos.time[0]) == "2024-05-01T10:00:00"
     assert photos.column("latitude")[0] == SPOT[0]
-    assert [one.reason for one in photos.skipped] == ["its JSON has no position"]
+    nothing = "its JSON has no position, and its EXIF has no GPS position"
+    assert [one.reason for one in photos.skipped] == [nothing]
+
+
+def test_a_takeout_photo_whose_json_knows_nothing_is_placed_by_its_exif(tmp_path: Path) -> None:
+    told = {"a.jpg": None, "b.jpg": (0.0, 0.0), "c.jpg": (None, None), "d.jpg": SPOT}
+    for name, spot in told.items():
+        photo = draw(tmp_path / name)
+        photo.write_bytes(with_exif(photo.read_bytes(), place_exif(None, 48.2, 11.5, 3.0)))
+        if spot is not None:
+            where = {"geoData": dict(zip(("latitude", "longitude"), spot, strict=True))}
+            (tmp_path / f"{name}.json").write_text(json.dumps(where))
+    photos = read_photos(tmp_path)
+    assert photos.column("latitude") == pytest.approx([48.2, 48.2, 48.2, SPOT[0]])
+    assert not photos.skipped
 
 
 def test_mapillary_tools_descriptions_are_read(tmp_path: Path) -> None:

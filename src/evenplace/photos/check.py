@@ -97,9 +97,17 @@ def check_photos(
     if len(unreadable) == min(len(photos), TRIED):
         raise PhotoError(f"none of {len(unreadable)} photos opens, as {unreadable[0].reason}")
     if sheet is not None:
-        with whole_file(sheet) as draft:
-            picture.save(draft)
+        _save(picture, Path(sheet))
     return Check(name, photos, tuple(unreadable))
+
+
+def _save(picture: Image.Image, sheet: Path) -> None:
+    if sheet.exists():
+        raise PhotoError(f"{sheet} exists; choose another name for the sheet")
+    if sheet.suffix.lower() not in Image.registered_extensions():
+        raise PhotoError(f"{sheet} ends in no kind of picture there is; call it sheet.jpg")
+    with whole_file(sheet) as draft:
+        picture.save(draft)
 
 
 def contact_sheet(photos: Photos, unreadable: list[Skipped]) -> Image.Image:

@@ -20,6 +20,7 @@ from evenplace.photos.files import because, whole_folder
 from evenplace.photos.pictures import SUFFIXES
 
 BATCH = 1 << 16
+_HIDDEN = (".", "__MACOSX")
 _OURS = ".unpacked"  # in a folder that was made of an archive, and may be made anew
 
 
@@ -33,16 +34,22 @@ def walk_pictures(folder: Path, pattern: str | None = None) -> Iterator[str]:
     """Yield every picture file below `folder`, as the system lists them.
 
     `pattern` is a shell pattern for the file's name; without it the usual suffixes count.
-    Hidden files and folders (macOS leaves `._photo.jpg` beside photo.jpg) are passed over.
+    Hidden files and folders (macOS leaves `._photo.jpg` beside photo.jpg, and `__MACOSX` in a zip)
+    are passed over; a folder that links lead to as well, or in a circle, is walked once.
     """
-    waiting = [os.fspath(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
+    waiting, links, known = [os.fspath(folder)], list[str](), set[tuple[int, int]]()
+    while waiting or links:
+        here = waiting.pop() if waiting else links.pop(links.index(min(links)))
+        stat = os.stat(here)  # noqa: PTH116, a million of them
+        if (stat.st_dev, stat.st_ino) in known:
+            continue
+        known.add((stat.st_dev, stat.st_ino))
+        with os.scandir(here) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
+                if entry.name.startswith(_HIDDEN):
                     continue
                 if entry.is_dir():
-                    waiting.append(entry.path)
+                    (links if entry.is_symlink() else waiting).append(entry.path)
                 elif _wanted(entry.name, pattern):
                     yield entry.path
 
@@ -99,7 +106,17 @@ def is_archive(path: str | Path) -> bool:
 
 
 def unpacked(archive: Path) -> Path:
-    """The folder of an archive's files, NAME.zip → NAME.unzipped; made if it is not there.
+    """The folder of an archive's files; where all are in one folder, as file managers zip, that."""
+    folder = _unpack(archive)
+    while len(inside := [one for one in folder.iterdir() if not one.name.startswith(_HIDDEN)]) == 1:
+        if not inside[0].is_dir():
+            break
+        folder = inside[0]
+    return folder
+
+
+def _unpack(archive: Path) -> Path:
+    """NAME.zip → NAME.unzipped, made if it is not there.
 
     Whole or not at all: it is unpacked under another name first.  An archive newer than its
     folder is unpacked again.
