@@ -67,6 +67,13 @@ def test_a_run_and_photos_get_a_list_and_a_map(here: Path, town: Path) -> None:
     assert "wants no photos" in typed("coverage run --most 0", code=2)
 
 
+def test_a_list_of_nothing_is_refused_before_photos_are_asked_about(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenplace.run.held_out.hold_out", lambda *_, **__: pytest.fail("asked"))
+    assert "--most 0 wants no photos; use 1 or more" in typed("coverage run --most 0", code=2)
+
+
 def test_a_list_that_exists_stays_unless_told_otherwise(here: Path) -> None:
     Path("mine.geojson").write_text("mine")
     said = typed("coverage run --most 5 --out mine.geojson", code=2)

@@ -23,7 +23,7 @@ def coverage(
     """
     from evenplace.photos import read_photos
     from evenplace.places import Grid
-    from evenplace.places.wanted import find_wanted
+    from evenplace.places.wanted import check_most, find_wanted
     from evenplace.report.answers import check_out
     from evenplace.report.wanted import KINDS, wanted_row, write_wanted
     from evenplace.run.held_out import hold_out
@@ -31,6 +31,7 @@ def coverage(
 
     engine = Run.open(what).search() if (what / "recipe.toml").exists() else None
     photos = read_photos(what) if engine is None else engine.index.photos
+    check_most(most)
     for file in out or []:  # refused before minutes of asking
         check_out(file, KINDS, photos.zones, replace)
     places = Grid().partition(photos) if engine is None else engine.index.places

@@ -49,7 +49,7 @@ def whole_file(
         os.close(handle)
         draft = Path(name)
         yield draft
-        draft.chmod(0o644)
+        draft.chmod(target.stat().st_mode if target.exists() else 0o644)
         if lasting:
             sync(draft)
         draft.replace(target)
@@ -60,6 +60,16 @@ def whole_file(
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path, error: type[EvenPlaceError] = PhotoError) -> None:
+    """Refuse a folder that nothing could be written into, before work is done for it."""
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    for wrong, number in (
+        (not there.is_dir(), errno.ENOTDIR), (not os.access(there, os.W_OK), errno.EACCES)
+    ):  # fmt: skip
+        if wrong:
+            raise error(f"could not write into {folder}: {because(OSError(number, ''))}")
 
 
 @contextmanager
