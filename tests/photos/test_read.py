@@ -11,6 +11,7 @@ from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.asked import find_asked
 from evenplace.photos.check import check_photos
+from evenplace.photos.geodesy import to_degrees
 from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.read import find_layout
 from evenplace.photos.scan import picture_paths, walk_pictures
@@ -278,6 +279,16 @@ def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:
     assert len(photos) == 2
     np.testing.assert_allclose(np.hypot(*np.diff(photos.positions, axis=0)[0]), 1388, atol=5)
     assert "zone 41" in photos.skipped[0].reason
+
+
+def test_a_town_across_the_equator_fits_in_one_zone_when_asked(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "town.csv", ["lat", "lon"], [[-0.001, 30.5], [0.001, 30.5], [-9, 30.5]])
+    for zone in (36, -36):
+        photos = read_photos(tmp_path / "town.csv", zone=zone)
+        np.testing.assert_allclose(np.diff(photos.north[:2]), 221.3, atol=0.1)
+        latitude, _ = to_degrees(photos.east[:2], photos.north[:2], zone)
+        np.testing.assert_allclose(latitude, [-0.001, 0.001], atol=1e-9)
+    assert len(read_photos(tmp_path / "town.csv", zone=36)) == 2
 
 
 def test_a_list_of_names_and_a_colmap_model_are_read(tmp_path: Path) -> None:
