@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -269,6 +270,28 @@ def test_parquet_and_geojson_say_the_same_as_csv(tmp_path: Path) -> None:
         photos = read_photos(tmp_path / other)
         np.testing.assert_allclose(photos.positions, csv.positions)
         assert (photos.zones, photos.heading.tolist()) == ([34], [10.0])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_features_may_tell_different_things(encoding: str, tmp_path: Path) -> None:
+    point = {"type": "Point", "coordinates": [21.22, 45.75]}
+    line = {"type": "LineString", "coordinates": [[21.22, 45.75], [21.23, 45.76]]}
+    told: list[tuple[Any, Any]] = [
+        (point, {"note": 1}), (point, {"note": "two", "heading": 9.0}), (line, None), (None, {})
+    ]  # fmt: skip
+    features = [{"type": "Feature", "geometry": at, "properties": known} for at, known in told]
+    (tmp_path / "p.geojson").write_text(json.dumps({"features": features}), encoding=encoding)
+    photos = read_photos(tmp_path / "p.geojson")
+    assert photos.column("note").tolist() == ["1", "two"]
+    assert photos.heading.tolist()[1] == 9.0
+    assert [one.path for one in photos.skipped] == ["row 2", "row 3"]
+
+
+@pytest.mark.parametrize("text", ['{"features": {"a": 1}}', "[1]", "{}", "oops"])
+def test_json_that_is_no_table_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(PhotoError, match=r"p\.json (cannot be read as a|is no) table"):
+        read_photos(tmp_path / "p.json")
 
 
 def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -145,11 +146,47 @@ def test_photos_are_placed_on_a_track_by_time_and_not_into_its_gaps(tmp_path: Pa
 def test_a_track_of_another_day_asks_for_the_clock(tmp_path: Path) -> None:
     (tmp_path / "t.gpx").write_text(gpx([("2024-05-01T10:00:00Z", 48.0, 11.0)] * 2))
     draw(tmp_path / "a.jpg", "2023:05:01 10:00:05")
-    with pytest.raises(PhotoError, match=r"2023-05-01 10:00:05.*offset="):
+    with pytest.raises(PhotoError, match=r"2023-05-01 10:00:05.*--offset SECONDS"):
         read_photos(tmp_path)
-    (tmp_path / "t.gpx").write_text("<gpx>")
-    with pytest.raises(PhotoError, match="no track that can be read"):
+    words = ["evenplace", "photos", "check", str(tmp_path), "--offset"]
+    said, ended = in_this_process([*words, str(-366 * 86400 + 5)])
+    assert ended == 0, said
+    assert "layout track: 1 photos" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("t.gpx", "<gpx>", "no track that can be read"),
+        ("t.gpx", "<gpx></gpx>", "export the track with times"),
+        ("t.nmea", "$GPRMC,256199,A,5230.0,N,01312.0,E,,,320524,,", "no track that can be read"),
+        ("timestamps.txt", "this morning", "no list of times"),
+    ],
+)
+def test_a_track_that_cannot_be_read_is_named(
+    name: str, text: str, sentence: str, tmp_path: Path
+) -> None:
+    draw(tmp_path / "a.jpg", "2024:05:01 10:00:05")
+    with pytest.raises(PhotoError, match="has no track"):
+        read_photos(tmp_path, "track")
+    (tmp_path / "a.gpx").write_text(gpx([("2024-05-01T10:00:00Z", 48.0, 11.0)] * 2))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(PhotoError, match=sentence):
         read_photos(tmp_path)
+
+
+def test_a_track_without_a_zone_is_in_utc_wherever_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.gpx").write_text(gpx([("2024-05-01T10:00:00", 48.0, 11.0)] * 2))
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        try:
+            assert read_track(tmp_path / "t.gpx")[0, 0] == 1714557600
+        finally:
+            patch.undo()
+            time.tzset()
 
 
 def test_nmea_and_timestamps_are_read(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def _refuse_swapped(
     latitude: Doubles, longitude: Doubles, found: dict[str, str], file: Path
 ) -> None:
     """Recognise latitude and longitude in each other's place: no latitude is beyond 90."""
-    beyond = np.abs(latitude) > 90
+    beyond = (np.abs(latitude) > 90) & (np.abs(latitude) <= 180)
     if beyond.any() and beyond.mean() > 0.5 and not (np.abs(longitude) > 90).any():
         raise PhotoError(
             f"{file} has latitude and longitude swapped ({found['latitude']} reaches "
@@ -147,8 +147,10 @@ def load_table(file: Path, text: tuple[str, ...] = ()) -> pa.Table:
         if file.suffix.lower() in (".geojson", ".json"):
             return _geojson(file)
         return _each_once(_csv(file, text), file)
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as cause:
+    except (pa.ArrowException, OSError, AttributeError, TypeError, ValueError) as cause:
         raise PhotoError(f"{file} cannot be read as a table ({cause}); check its rows") from cause
+    except KeyError as cause:
+        raise PhotoError(f"{file} is no table: it has no {cause}; export it as GeoJSON") from cause
 
 
 def _each_once(table: pa.Table, file: Path) -> pa.Table:
@@ -197,12 +199,22 @@ def _delimiter(first: str) -> str:
 
 
 def _geojson(file: Path) -> pa.Table:
-    features = json.loads(file.read_text(encoding="utf-8"))["features"]
+    """What features tell; only a point is a position, and any of them may tell more than others."""
     rows = []
-    for feature in features:
-        lon, lat = (feature.get("geometry") or {}).get("coordinates", (None, None))[:2]
+    for feature in json.loads(decode_text(file.read_bytes()))["features"]:
+        shape = feature.get("geometry") or {}
+        lon, lat = shape["coordinates"][:2] if shape.get("type") == "Point" else (None, None)
         rows.append({**(feature.get("properties") or {}), "longitude": lon, "latitude": lat})
-    return pa.Table.from_pylist(rows)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Values of one kind; of several, their texts."""
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict[str, Any]:
