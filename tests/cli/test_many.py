@@ -3,6 +3,7 @@
 import csv
 import errno
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from PIL import ExifTags, Image
 import evenplace.serve as service
 from evenplace.describe.describer import Describer
 from evenplace.photos.geodesy import to_degrees
-from evenplace.report.answers import MOODS, WRITERS, mood
+from evenplace.report.answers import KINDS, MOODS, WRITERS, mood
 from evenplace.run.located import Located
 from evenplace.run.run import Run
 from tests.documents.typist import in_this_process
@@ -140,6 +141,21 @@ def test_odd_names_times_and_silence_survive_every_kind_of_file(here: Path) -> N
     assert times == sorted(f"{row['time']}Z" for row in answers)
     said = re.findall(r"<b>(.*?)</b>", Path("a.html").read_text())
     assert {unescape(one) for one in said} >= {Path(row["photo"]).name for row in answers}
+
+
+def test_a_name_that_is_no_text_is_in_every_kind_of_file(here: Path) -> None:
+    for at, photo in enumerate(sorted(Path("trip").iterdir())):
+        if at:
+            photo.unlink()
+        else:
+            photo.rename(photo.with_name(os.fsdecode(b"\xff\xfe.jpg")))
+    typed("locate run trip " + " ".join(f"--out a{kind}" for kind in KINDS))
+    assert "\udcff\udcfe.jpg" in Path("a.csv").read_text(errors="surrogateescape")
+    assert pq.read_table("a.parquet").column("photo").to_pylist() == ["trip/??.jpg"]
+    for kind in (".geojson", ".html"):
+        assert "??.jpg" in Path(f"a{kind}").read_text()
+    for kind in (".gpx", ".kml"):
+        assert "\N{REPLACEMENT CHARACTER}" * 2 in Path(f"a{kind}").read_text()
 
 
 @pytest.mark.parametrize(
@@ -318,6 +334,7 @@ def test_a_file_that_is_named_twice_is_asked_about_once(here: Path) -> None:
         ("locate run empty", "holds no photos"),
         ("locate run nothing*.jpg", "nothing is named like"),
         ("locate run none.txt", "none.txt does not exist"),
+        ("locate run none.mp4", "none.mp4 does not exist"),
         ("locate run trip/film.mp4", "no video that can be decoded"),
         ("locate run trip --every 0", "--every 0 takes no frames"),
         ("locate run", "takes photos or --descriptor"),

@@ -106,6 +106,8 @@ def _meant(word: str, passed: Counter[str]) -> list[str]:
         if not names:
             raise PhotoError(f"nothing is named like {word}; check the pattern")
         return [one for name in names for one in _meant(name, passed)]
+    if is_video(path) and not path.exists():
+        raise PhotoError(f"{path} does not exist; check the path")
     if path.suffix.lower() == ".txt":
         return _listed(path)
     if path.suffix.lower() in tables.SUFFIXES and path.is_file():

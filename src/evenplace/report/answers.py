@@ -62,7 +62,7 @@ def write_answers(lines: Lines, outs: Sequence[Path], places: Places) -> None:
         for out in outs:
             kind, draft = out.suffix.lower(), all_of_them.enter_context(whole_file(out, RunError))
             if kind == ".html":
-                draft.write_text(answer_page(lines, places, out.parent), encoding="utf-8")
+                draft.write_bytes(_bytes(answer_page(lines, places, out.parent)))
             else:
                 draft.write_bytes(WRITERS[kind](lines))
 
@@ -121,6 +121,8 @@ def parquet_bytes(lines: Lines) -> bytes:
     import pyarrow.parquet as pq
 
     rows = [answer_row(line) | {"matches": _matches(line)} for line in lines]
+    for row in rows:
+        row |= {name: _bytes(row[name]).decode() for name in ("photo", "reason")}
     numbers = ("latitude", "longitude", "uncertainty_m", "confidence", "similarity", "east",
                "north", "own_gps_m")  # fmt: skip
     kinds = dict.fromkeys(COLUMNS, pa.string()) | dict.fromkeys(numbers, pa.float64())
@@ -142,7 +144,7 @@ def geojson_bytes(lines: Lines) -> bytes:
         row["matches"] = _matches(line)
         features.append({"type": "Feature", "geometry": point, "properties": row})
     made = {"type": "FeatureCollection", "features": features}
-    return json.dumps(made, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return _bytes(json.dumps(made, ensure_ascii=False, allow_nan=False))
 
 
 def gpx_bytes(lines: Lines) -> bytes:
@@ -174,6 +176,11 @@ def _matches(line: Located) -> list[dict[str, Any]]:
         }
         for one in line.matches
     ]
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8, with a question mark for each byte of a name that is none."""
+    return text.encode("utf-8", "replace")
 
 
 def _printable(text: object) -> str:
