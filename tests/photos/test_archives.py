@@ -66,9 +66,20 @@ def test_it_is_unpacked_once_and_again_when_it_changes(folder: Path, archive: Pa
     assert Path(read_photos(archive).paths[0]).stat().st_ino == first
     drawn.picture(folder / drawn.sfxl_name(546010.0, 4184010.0))
     shutil.make_archive(str(folder), "zip", folder)
-    later = (archive.with_suffix(".unzipped")).stat().st_mtime + 5
-    os.utime(archive, (later, later))
     assert len(read_photos(archive)) == 4
+    os.utime(archive, (1e9, 1e9))
+    note = archive.with_suffix(".unzipped") / "a.xmp"
+    note.touch()
+    assert len(read_photos(archive)) == 4
+    assert note.exists(), "files are the same, whenever they were packed"
+
+
+def test_an_older_archive_of_the_same_name_is_another(folder: Path, archive: Path) -> None:
+    read_photos(archive)
+    next(folder.iterdir()).unlink()
+    shutil.make_archive(str(folder), "zip", folder)
+    os.utime(archive, (1e9, 1e9))
+    assert len(read_photos(archive)) == 2
 
 
 def test_a_folder_that_is_somebody_else_s_is_left_alone(archive: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, print_table, say
+from evenplace.cli.console import bars, print_table, say, tell
 
 
 def coverage(
@@ -39,6 +39,8 @@ def coverage(
     if engine is not None:
         with bars() as announce:
             held = hold_out(engine, progress=announce("asking about its own photos"))
+        if held is None:
+            tell("none of its own photos can be opened; the list goes by their number")
     if held is not None:
         say(
             f"{len(held.right)} of its own photos asked about, each left out: "

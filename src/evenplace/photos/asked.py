@@ -20,7 +20,7 @@ from evenplace.photos.gather import Seen, spellings
 from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.pictures import SUFFIXES
-from evenplace.photos.scan import is_archive, unpacked, walk_pictures
+from evenplace.photos.scan import is_archive, say_others, unpacked, walk_pictures
 
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 4096  # photos at a time
@@ -54,13 +54,9 @@ class Asked:
 
     def say_passed(self) -> str:
         """What folders held besides pictures, in a sentence; empty if nothing."""
-        if not self.passed:
-            return ""
-        kinds = ", ".join(f"{count} {kind or 'without ending'}" for kind, count in
-                          self.passed.most_common(5))  # fmt: skip
         films = any(kind in VIDEOS for kind in self.passed)
         remedy = "; name a video itself to have its frames located" if films else ""
-        return f"passed over {self.passed.total():,} files that are no pictures ({kinds}){remedy}"
+        return f"{say_others(self.passed)}{remedy}"
 
     def blocks(self, every: float = 1.0, done: frozenset[str] = frozenset()) -> Iterator["Block"]:
         """The pictures a few at a time, but for those `done`; of videos a frame every second."""
