@@ -408,7 +408,7 @@ def test_degrees_of_an_exif_may_come_without_minutes(
 def test_a_check_tells_of_files_that_are_no_pictures(tmp_path: Path) -> None:
     drawn.picture(tmp_path / drawn.sfxl_name(545010.0, 4184010.0))
     assert not any("passed over" in line for line in check_photos(tmp_path).lines())
-    for name in ("a.dng", "b.dng", "film.mp4"):
+    for name in ("a.dng", "b.dng", "film.mp4", "a.jpg.json"):
         (tmp_path / name).touch()
     told = "passed over 3 files that are no pictures (2 .dng, 1 .mp4)"
     assert told in check_photos(tmp_path).lines()

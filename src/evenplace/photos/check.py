@@ -11,6 +11,7 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
+from evenplace.photos.layouts import tables, track
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
 from evenplace.photos.scan import check_exists, is_archive, other_files, say_others, unpacked
@@ -101,6 +102,8 @@ def check_photos(
         _save(picture, Path(sheet))
     where = unpacked(Path(path)) if is_archive(path) else Path(path)
     others = other_files(where) if where.is_dir() else Counter()
+    for ending in (*tables.SUFFIXES, *track.ENDINGS, ".txt"):  # which tell of the photos
+        others.pop(ending, None)
     return Check(name, photos, tuple(unreadable), others)
 
 
