@@ -62,12 +62,12 @@ def locate(run: Run, paths: list[str]) -> NDArray[np.float64]:
     """Seconds to answer all of them into a table; opening the run is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "answers.csv"
-        journal, places = Journal(out, {}), open_index(run.folder / "index").places
+        journal, places = Journal(out, {}, paths), open_index(run.folder / "index").places
         blocks = run.locate_many(Asked(tuple(paths)), verify=0)
         began = _clock()
         for block in blocks:
             journal.add(block)
-        write_answers(journal.answers, out, places)
+        write_answers(journal.answers, [out], places)
         return _clock() - began
 
 

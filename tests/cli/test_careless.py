@@ -32,6 +32,7 @@ CARELESS = {
     "train broken --run r": "1 place(s) to tell apart; use more photos",
     "train plain --run r": "its EXIF has no GPS position",
     "audit town/database --beside town/queries": "--beside is drawn by --figures FOLDER; add it",
+    "audit town/database --out photo.jpg": "is no name for a page; call it audit.html",
     "audit town/database --tiles https://t/{z}/{x}/{y}.png": "lies under the map of --out PAGE",
     "study paper --system SALAD": "leave --system out, or name one study",
     # tables

@@ -1,6 +1,7 @@
 """Where to photograph next: thin places first, gaps of a street, and what a run gets wrong."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from evenplace.places import Grid
 from evenplace.places.wanted import Curve, HeldOut, find_gaps, find_wanted, fit_curve
 from tests.cli.test_many import here, town, typed
 from tests.drawn import photos_at
+from tests.serve.conftest import make_run
 
 __all__ = ["here", "town"]  # fixtures
 
@@ -65,6 +67,22 @@ def test_a_run_and_photos_get_a_list_and_a_map(here: Path, town: Path) -> None:
     assert "has" in typed(f"coverage {town / 'database'} --most 5")
     assert "use .geojson, .html" in typed("coverage run --out wanted.csv", code=2)
     assert "wants no photos" in typed("coverage run --most 0", code=2)
+
+
+def test_a_run_whose_photos_are_gone_says_so_and_counts_them(here: Path, town: Path) -> None:
+    shutil.copytree(town / "database", "moved")
+    make_run(Path("orphan"), Path("moved"))
+    shutil.rmtree("moved")
+    said = typed("coverage orphan --most 5")
+    assert "none of its own photos can be opened; the list goes by their number" in said
+    assert "nan" not in said
+
+
+def test_a_list_of_nothing_is_refused_before_photos_are_asked_about(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenplace.run.held_out.hold_out", lambda *_, **__: pytest.fail("asked"))
+    assert "--most 0 wants no photos; use 1 or more" in typed("coverage run --most 0", code=2)
 
 
 def test_a_list_that_exists_stays_unless_told_otherwise(here: Path) -> None:

@@ -1,11 +1,14 @@
 """Many photos at the command line: from a folder to a file of answers, and what can go wrong."""
 
 import csv
+import errno
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from html import unescape
+from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,8 +19,9 @@ import pytest
 from PIL import ExifTags, Image
 
 import evenplace.serve as service
+from evenplace.describe.describer import Describer
 from evenplace.photos.geodesy import to_degrees
-from evenplace.report.answers import MOODS, mood
+from evenplace.report.answers import KINDS, MOODS, WRITERS, mood
 from evenplace.run.located import Located
 from evenplace.run.run import Run
 from tests.documents.typist import in_this_process
@@ -139,6 +143,21 @@ def test_odd_names_times_and_silence_survive_every_kind_of_file(here: Path) -> N
     assert {unescape(one) for one in said} >= {Path(row["photo"]).name for row in answers}
 
 
+def test_a_name_that_is_no_text_is_in_every_kind_of_file(here: Path) -> None:
+    for at, photo in enumerate(sorted(Path("trip").iterdir())):
+        if at:
+            photo.unlink()
+        else:
+            photo.rename(photo.with_name(os.fsdecode(b"\xff\xfe.jpg")))
+    typed("locate run trip " + " ".join(f"--out a{kind}" for kind in KINDS))
+    assert "\udcff\udcfe.jpg" in Path("a.csv").read_text(errors="surrogateescape")
+    assert pq.read_table("a.parquet").column("photo").to_pylist() == ["trip/??.jpg"]
+    for kind in (".geojson", ".html"):
+        assert "??.jpg" in Path(f"a{kind}").read_text()
+    for kind in (".gpx", ".kml"):
+        assert "\N{REPLACEMENT CHARACTER}" * 2 in Path(f"a{kind}").read_text()
+
+
 @pytest.mark.parametrize(
     ("confidence", "calibrated", "called"),
     [(0.9, True, "sure"), (0.89, True, "likely"), (0.99, False, "likely"), (0.49, True, "a guess")],
@@ -216,21 +235,28 @@ def test_a_video_is_located_frame_by_frame(here: Path) -> None:
     assert np.sum(away < 25) >= 5  # a film is compressed once more
 
 
+def fill_the_disk(*_: object) -> bytes:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def stop_after(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next job be stopped after so many blocks of four photos."""
+    monkeypatch.setattr("evenplace.photos.asked.BLOCK", 4)
+    real = Run.locate_many
+
+    def stopped(self: Run, *words: object, **named: object) -> Iterator[object]:
+        monkeypatch.setattr(Run, "locate_many", real)
+        yield from islice(real(self, *words, **named), blocks)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "locate_many", stopped)
+
+
 def test_a_stopped_job_goes_on_and_ends_as_if_it_had_not_stopped(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed("locate run trip --out whole.csv")
-    monkeypatch.setattr("evenplace.photos.asked.BLOCK", 4)
-    real, calls = Run.locate_many, []
-
-    def stopped(self: Run, *words: object, **named: object) -> Iterator[object]:
-        calls.append(named["done"])
-        for number, block in enumerate(real(self, *words, **named)):  # type: ignore[arg-type]
-            if number == 2 and len(calls) == 1:
-                raise KeyboardInterrupt
-            yield block
-
-    monkeypatch.setattr(Run, "locate_many", stopped)
+    stop_after(2, monkeypatch)
     assert "stopped after 8 photos" in typed("locate run trip --out a.csv", code=130)
     assert not Path("a.csv").exists()
     refused = typed("locate run trip --out a.csv -k 3", code=2)
@@ -242,14 +268,73 @@ def test_a_stopped_job_goes_on_and_ends_as_if_it_had_not_stopped(
     assert not Path("a.csv.part").exists()
 
 
+def test_a_job_goes_on_with_its_own_photos_only(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(2, monkeypatch)
+    typed("locate run trip --out a.csv", code=130)
+    shutil.copytree("trip", "other")
+    kept = Path("a.csv.part").read_text()
+    refused = typed("locate run other --out a.csv", code=2)
+    assert "a.csv.part was begun with other photos, trip/img_00.jpg for example" in refused
+    assert Path("a.csv.part").read_text() == kept
+    Path("trip/img_00.jpg").rename("trip/an_earlier.jpg")
+    assert "going on after 7 photos" in typed("locate run trip --out a.csv")
+    assert [row["photo"] for row in rows_of("a.csv")] == sorted(map(str, Path("trip").iterdir()))
+
+
+def test_answers_are_in_all_files_or_in_none_and_are_not_asked_for_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(WRITERS, ".kml", fill_the_disk)
+        said = typed("locate run trip --out a.csv --out a.kml --out a.gpx", code=2)
+    assert "could not write a.kml: the disk is full" in said
+    assert {one.name for one in Path().iterdir()} == {"run", "trip", "a.csv.part"}
+    said = typed("locate run trip --out a.csv --out a.kml --out a.gpx")
+    assert "going on after 12 photos" in said
+    assert len(rows_of("a.csv")) == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--out a.csv --out folder.csv --replace", "folder.csv is a folder; choose another name"),
+        ("--out a.csv --out trip/img_00.jpg/b.csv", "a file is in the way of a folder"),
+        ("--out a.csv --sequence --speed 0", "--speed 0 goes nowhere"),
+        ("--out a.csv --sequence --order date", "use time or name"),
+        ("--out a.csv --every 0", "--every 0 takes no frames"),
+        ("--out a.csv -k 0", "k=0 asks for no hit"),
+        ("--write-exif --min-precision 0.4 --copies run/recipe.toml", "a file is in the way"),
+        ("--write-exif --min-precision 0.4 --copies trip", "--copies trip is where the photos are"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_photos_are_described(
+    here: Path, words: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("folder.csv").mkdir()
+    monkeypatch.setattr(Describer, "describe", lambda *args, **words: pytest.fail("described"))
+    before = sorted(Path().rglob("*"))
+    assert sentence in typed(f"locate run trip {words}", code=2)
+    assert sorted(Path().rglob("*")) == before, "no journal either, that would be in the way"
+
+
+def test_a_file_that_is_named_twice_is_asked_about_once(here: Path) -> None:
+    names = ["trip/img_00.jpg", "./trip/img_00.jpg", str(here / "trip/img_00.jpg"), "trip"]
+    assert "12 photos: 12 answered" in typed(f"locate run {' '.join(names)}")
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("locate run trip --out notes.txt", "use .csv, .parquet"),
+        ("locate run films", "holds no photos (looked for .jpg"),
+        ("locate run films", "name a video itself, as films/film.mp4"),
         ("locate run trip --out kept.csv", "kept.csv exists"),
         ("locate run empty", "holds no photos"),
         ("locate run nothing*.jpg", "nothing is named like"),
         ("locate run none.txt", "none.txt does not exist"),
+        ("locate run none.mp4", "none.mp4 does not exist"),
         ("locate run trip/film.mp4", "no video that can be decoded"),
         ("locate run trip --every 0", "--every 0 takes no frames"),
         ("locate run", "takes photos or --descriptor"),
@@ -261,7 +346,9 @@ def test_a_sentence_for_what_cannot_be_and_nothing_written_over(
 ) -> None:
     Path("kept.csv").write_text("a,b\n1,2\n")
     Path("empty").mkdir()
-    Path("trip/film.mp4").write_bytes(b"no film")
+    Path("films").mkdir()
+    for folder in ("trip", "films"):
+        Path(folder, "film.mp4").write_bytes(b"no film")
     said = typed(line, code=2)
     assert sentence in said
     assert "Traceback" not in said

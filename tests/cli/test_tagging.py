@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from PIL import ExifTags, Image
 
 from evenplace.errors import PhotoError
+from evenplace.photos.files import whole_file
 from evenplace.photos.geotags import exif_of, place_exif, with_exif, xmp
 from evenplace.photos.layouts.exif import read_shot
-from tests.cli.test_many import here, rows_of, town, typed
+from tests.cli.test_many import fill_the_disk, here, rows_of, town, typed
 
 __all__ = ["here", "town"]  # fixtures
 ASK = "locate run trip --min-precision 0.4 --out a.csv"
@@ -97,6 +99,59 @@ def test_in_place_is_undone_byte_for_byte(here: Path) -> None:
     assert Path("written.jsonl").exists()
     typed("locate run --undo written.jsonl")
     assert bytes_of("trip") == before
+
+
+def test_what_was_undone_may_be_undone_again(here: Path) -> None:
+    before = bytes_of("trip")
+    for words in ("--sidecar xmp", "--write-exif --in-place", "--write-exif --in-place --replace"):
+        typed(f"locate run trip --min-precision 0.4 {words}")
+    lists = ("written-3.jsonl", "written-2.jsonl", "written.jsonl")
+    Path("written.jsonl").write_text(Path("written.jsonl").read_text() + '{"photo": "cut o')
+    for listed in lists:
+        assert "nothing was left" not in typed(f"locate run --undo {listed}")
+        again = typed(f"locate run --undo {listed}")
+        assert f"undone: 0 of {listed}; nothing was left to undo" in again
+    assert bytes_of("trip") == before
+    Path("notes.jsonl").write_text("buy milk")
+    assert "no list of written positions" in typed("locate run --undo notes.jsonl", code=2)
+
+
+def test_a_photo_that_is_written_under_two_names_is_undone_to_what_it_was(here: Path) -> None:
+    shutil.move("trip", "real")
+    Path("trip").mkdir()
+    Path("trip/a.jpg").symlink_to(here / "real/img_00.jpg")
+    Path("trip/b.jpg").symlink_to(here / "real/img_00.jpg")
+    Path("real/img_00.jpg").chmod(0o640)
+    before = bytes_of("real")
+    typed(f"{ASK} --write-exif --in-place")
+    assert Path("trip/a.jpg").is_symlink(), "a link stays one, and its photo is written"
+    assert read_shot("real/img_00.jpg").latitude == pytest.approx(answered()["a.jpg"][0], abs=1e-7)
+    typed("locate run --undo written.jsonl")
+    assert bytes_of("real") == before
+    assert Path("real/img_00.jpg").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_photo_that_may_not_be_written_is_left(here: Path) -> None:
+    for photo in Path("trip").iterdir():
+        photo.chmod(0o444)
+    before = bytes_of("trip")
+    said = typed(f"{ASK} --write-exif --in-place")
+    assert f"{len(answered())} are read-only; change their rights, or write copies" in said
+    assert bytes_of("trip") == before
+
+
+def test_a_full_disk_ends_the_job_which_goes_on_later(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("evenplace.photos.files.sync", fill_the_disk)
+        patch.setattr("evenplace.run.journal.whole_file", partial(whole_file, lasting=False))
+        said = typed(f"{ASK} --write-exif", code=2)
+    assert said.count("the disk is full") == 1
+    assert {one.name for one in Path("located").iterdir()} == {"written.jsonl"}
+    said = typed(f"{ASK} --write-exif")
+    assert "going on after 12 photos" in said
+    assert f"positions written: {len(answered())}" in said
 
 
 def test_a_position_that_is_there_stays_unless_told_otherwise(here: Path) -> None:

@@ -46,14 +46,40 @@ def test_the_command_line_takes_it_too(archive: Path) -> None:
     assert len(Which().read(archive)) == 3  # as train, index and evaluate read
 
 
+def test_one_that_a_file_manager_made_of_a_folder_is_read_like_the_folder(folder: Path) -> None:
+    spots = [f"{one.name},{52.5 + n / 1e4},13.2" for n, one in enumerate(folder.iterdir())]
+    (folder / "photos.csv").write_text("\n".join(["file,lat,lon", *spots]))
+    archive = folder.with_suffix(".zip")
+    with zipfile.ZipFile(archive, "w") as files:
+        for one in folder.iterdir():
+            files.write(one, f"My trip/{one.name}")
+        files.writestr("__MACOSX/My trip/plain.jpg", b"what macOS keeps beside")
+    photos = read_photos(archive)
+    assert photos.zones == [33], "its table is read, not the names of its photos"
+    assert len(photos) == 3
+    assert not photos.skipped
+    assert len(find_asked([archive]).paths) == 3
+
+
 def test_it_is_unpacked_once_and_again_when_it_changes(folder: Path, archive: Path) -> None:
     first = Path(read_photos(archive).paths[0]).stat().st_ino
     assert Path(read_photos(archive).paths[0]).stat().st_ino == first
     drawn.picture(folder / drawn.sfxl_name(546010.0, 4184010.0))
     shutil.make_archive(str(folder), "zip", folder)
-    later = (archive.with_suffix(".unzipped")).stat().st_mtime + 5
-    os.utime(archive, (later, later))
     assert len(read_photos(archive)) == 4
+    os.utime(archive, (1e9, 1e9))
+    note = archive.with_suffix(".unzipped") / "a.xmp"
+    note.touch()
+    assert len(read_photos(archive)) == 4
+    assert note.exists(), "files are the same, whenever they were packed"
+
+
+def test_an_older_archive_of_the_same_name_is_another(folder: Path, archive: Path) -> None:
+    read_photos(archive)
+    next(folder.iterdir()).unlink()
+    shutil.make_archive(str(folder), "zip", folder)
+    os.utime(archive, (1e9, 1e9))
+    assert len(read_photos(archive)) == 2
 
 
 def test_a_folder_that_is_somebody_else_s_is_left_alone(archive: Path) -> None:

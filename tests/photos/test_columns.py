@@ -10,10 +10,13 @@ from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import read_photos
+from evenplace.photos.asked import find_asked
 from evenplace.photos.check import check_photos
+from evenplace.photos.layouts.cells import read_angle
 from evenplace.photos.layouts.tables import find_columns, parse_columns, say_read
 from evenplace.photos.passes import by_sequence
 from evenplace.photos.pictures import _add_heif, open_picture
+from tests.documents.typist import in_this_process
 
 SPOTS = [(52.5 + n * 1e-4, 13.25 + n * 1e-4) for n in range(6)]
 
@@ -80,6 +83,111 @@ def test_a_spreadsheet_s_semicolons_commas_mark_and_line_ends_are_read(folder: P
     placed(read_photos(write(folder / "p.csv", "file;lat;lon", european, mark=";", end="\r\n")))
     quoted = [(n, f'"{a}"', f'"{b}"') for n, a, b in european]
     placed(read_photos(write(folder / "q.csv", "file,lat,lon", quoted)))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark", "head"),
+    [
+        ("utf-16", "\t", "file,lat,lon"),  # what Excel calls Unicode text
+        ("utf-16-le", ",", "file,lat,lon"),
+        ("utf-16-be", ";", "file,lat,lon"),
+        ("cp1252", ",", "file,lat,lon,größe"),
+        ("utf-8", "|", " File , Latitude , Longitude "),
+        ("utf-8", ",", "\n\nfile,lat,lon"),
+        ("utf-8", ",", "file,lat,lon,,"),  # columns without a name
+        ("utf-8", ",", "file,lat,lon,lat"),  # and one that is there twice
+    ],
+)
+def test_a_table_is_read_however_it_was_exported(
+    folder: Path, encoding: str, mark: str, head: str
+) -> None:
+    more = head.count(",") - 2
+    cells = [[f" {name}", f"{lat} ", lon, lat, ""][: 3 + more] for name, lat, lon in rows()]
+    text = "\n".join([head.replace(",", mark), *(mark.join(map(str, row)) for row in cells)])
+    (folder / "p.csv").write_bytes(text.encode(encoding))
+    placed(check_photos(folder / "p.csv").photos)
+    (folder / "p.csv").rename(folder / "p.tsv")
+    said, ended = in_this_process(["evenplace", "photos", "check", str(folder)])
+    assert ended == 0, said
+    assert "layout table: 6 photos" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "degrees"),
+    [
+        ("33°51'24.5\"S", -33.8568056), ("S 33° 51.408'", -33.8568), ("33:51:24.5 S", -33.8568056),
+        ("33 51 24,5 s", -33.8568056), ("33.8568°", 33.8568), ("-33,8568", -33.8568),
+        ("33.8568 N", 33.8568), ("33°51′24.5″W", -33.8568056), ("33°71'", np.nan),
+        ("33.8.5", np.nan), ("north", np.nan), ("", np.nan), (None, np.nan),
+    ],
+)  # fmt: skip
+def test_an_angle_is_read_however_it_is_written(text: str | None, degrees: float) -> None:
+    assert read_angle(text) == pytest.approx(degrees, abs=1e-7, nan_ok=True)
+
+
+def test_metres_are_never_read_as_minutes(folder: Path) -> None:
+    table = [("img0.jpg", "381 209", "5818091"), ("img1.jpg", "381209", "5818091")]
+    photos = read_photos(write(folder / "p.csv", "file,east,north", table))
+    assert photos.east.tolist() == [381209]
+    (one,) = photos.skipped
+    assert one.reason == "it has no position (east 381 209, north 5818091)"
+
+
+def test_each_row_that_is_left_out_says_what_it_held(folder: Path) -> None:
+    table = [*rows()[:2], ("img2.jpg", 0, 0), ("img3.jpg", "", 13.2), ("img4.jpg", 52.5, 213.2),
+             ("img5.jpg", "here", 13.2), ("img0.jpg", 52.6, 13.3)]  # fmt: skip
+    photos = read_photos(write(folder / "p.csv", "file,lat,lon", table))
+    assert [Path(path).name for path in photos.paths] == ["img0.jpg", "img1.jpg"]
+    assert {Path(one.path).name: one.reason for one in photos.skipped} == {
+        "img2.jpg": "its GPS position is 0, 0, which cameras write without a fix",
+        "img3.jpg": "it has no position (latitude empty, longitude 13.2)",
+        "img4.jpg": "its longitude 213.2 is beyond 180",
+        "img5.jpg": "it has no position (latitude here, longitude 13.2)",
+        "img0.jpg": "the same file came before",
+    }
+
+
+def test_pictures_that_the_table_of_their_folder_does_not_list_are_told(folder: Path) -> None:
+    file = write(folder / "p.csv", "file,lat,lon", [(f"./{n}", *spot) for n, *spot in rows()[:4]])
+    assert [(Path(one.path).name, one.reason) for one in read_photos(folder).skipped] == [
+        ("img4.jpg", "p.csv does not list it"), ("img5.jpg", "p.csv does not list it")
+    ]  # fmt: skip
+    assert not read_photos(file).skipped, "who names the table means its photos"
+
+
+def test_a_table_from_windows_finds_its_files(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    for number in range(6):
+        (folder / f"img{number}.jpg").rename(folder / "sub" / f"img{number}.jpg")
+    table = [(f"sub\\{name}", *spot) for name, *spot in rows()]
+    placed(read_photos(write(folder / "p.csv", "file,lat,lon", table)))
+    assert all(Path(one).is_file() for one in find_asked([folder / "p.csv"]).paths)
+
+
+def test_two_columns_of_one_name_that_differ_are_refused(folder: Path) -> None:
+    file = write(folder / "p.csv", "file,lat,lon,lat", [(*row, 9) for row in rows()])
+    with pytest.raises(PhotoError, match="two columns called 'lat'; rename one"):
+        read_photos(file)
+
+
+def test_a_time_that_cannot_be_read_costs_no_other_its_own(folder: Path) -> None:
+    shot = ["2024-05-01T10:00:00Z", "2024:05:01 10:00:01", "2024-05-01 10:00", "2024-05-01",
+            "in May", ""]  # fmt: skip
+    table = [(*row, when) for row, when in zip(rows(), shot, strict=True)]
+    photos = read_photos(write(folder / "p.csv", "file,lat,lon,shot_at", table))
+    assert [str(one) for one in photos.time] == [
+        "2024-05-01T10:00:00", "2024-05-01T10:00:01", "2024-05-01T10:00:00",
+        "2024-05-01T00:00:00", "NaT", "NaT",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+def test_a_list_is_read_whatever_wrote_it(folder: Path, encoding: str) -> None:
+    (folder / "img0.jpg").rename(folder / "für.jpg")
+    (folder / "list.txt").write_bytes("für.jpg\r\n .\\img1.jpg\r\n".encode(encoding))
+    paths = find_asked([folder / "list.txt"]).paths
+    assert [Path(one).name for one in paths] == ["für.jpg", "img1.jpg"]
+    assert all(Path(one).is_file() for one in paths)
 
 
 def test_latitude_and_longitude_in_each_other_s_place_are_recognised(folder: Path) -> None:

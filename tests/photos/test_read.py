@@ -2,13 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import ExifTags, Image
 
 from evenplace.errors import PhotoError, SettingError
 from evenplace.photos import Photos, read_photos
+from evenplace.photos.asked import find_asked
+from evenplace.photos.check import check_photos
+from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.read import find_layout
+from evenplace.photos.scan import picture_paths, walk_pictures
 from tests.photos import drawn
 
 
@@ -265,6 +272,28 @@ def test_parquet_and_geojson_say_the_same_as_csv(tmp_path: Path) -> None:
         assert (photos.zones, photos.heading.tolist()) == ([34], [10.0])
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_features_may_tell_different_things(encoding: str, tmp_path: Path) -> None:
+    point = {"type": "Point", "coordinates": [21.22, 45.75]}
+    line = {"type": "LineString", "coordinates": [[21.22, 45.75], [21.23, 45.76]]}
+    told: list[tuple[Any, Any]] = [
+        (point, {"note": 1}), (point, {"note": "two", "heading": 9.0}), (line, None), (None, {})
+    ]  # fmt: skip
+    features = [{"type": "Feature", "geometry": at, "properties": known} for at, known in told]
+    (tmp_path / "p.geojson").write_text(json.dumps({"features": features}), encoding=encoding)
+    photos = read_photos(tmp_path / "p.geojson")
+    assert photos.column("note").tolist() == ["1", "two"]
+    assert photos.heading.tolist()[1] == 9.0
+    assert [one.path for one in photos.skipped] == ["row 2", "row 3"]
+
+
+@pytest.mark.parametrize("text", ['{"features": {"a": 1}}', "[1]", "{}", "oops"])
+def test_json_that_is_no_table_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(PhotoError, match=r"p\.json (cannot be read as a|is no) table"):
+        read_photos(tmp_path / "p.json")
+
+
 def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:
     rows = [[51.5, -0.01], [51.5, 0.01], [51.5, 60.0]]
     drawn.table(tmp_path / "london.csv", ["lat", "lon"], rows)
@@ -273,6 +302,16 @@ def test_a_city_across_two_zones_fits_in_one_when_asked(tmp_path: Path) -> None:
     assert len(photos) == 2
     np.testing.assert_allclose(np.hypot(*np.diff(photos.positions, axis=0)[0]), 1388, atol=5)
     assert "zone 41" in photos.skipped[0].reason
+
+
+def test_a_town_across_the_equator_fits_in_one_zone_when_asked(tmp_path: Path) -> None:
+    drawn.table(tmp_path / "town.csv", ["lat", "lon"], [[-0.001, 30.5], [0.001, 30.5], [-9, 30.5]])
+    for zone in (36, -36):
+        photos = read_photos(tmp_path / "town.csv", zone=zone)
+        np.testing.assert_allclose(np.diff(photos.north[:2]), 221.3, atol=0.1)
+        latitude, _ = to_degrees(photos.east[:2], photos.north[:2], zone)
+        np.testing.assert_allclose(latitude, [-0.001, 0.001], atol=1e-9)
+    assert len(read_photos(tmp_path / "town.csv", zone=36)) == 2
 
 
 def test_a_list_of_names_and_a_colmap_model_are_read(tmp_path: Path) -> None:
@@ -320,3 +359,72 @@ def test_a_latitude_beyond_utm_is_left_out_with_the_reason(tmp_path: Path) -> No
     drawn.table(tmp_path / "s.csv", ["lat", "lon"], [[-82.0, 10.0]])
     with pytest.raises(PhotoError, match="beyond UTM"):
         read_photos(tmp_path / "s.csv")
+
+
+def test_folders_that_link_to_one_another_are_walked_once(tmp_path: Path) -> None:
+    for name in ("a/one.jpg", "b/two.jpg", "c/three.jpg"):
+        drawn.picture(tmp_path / name)
+    for link, target in (("a/up", ".."), ("a/b", "../b"), ("b/a", "../a"), ("d", "c")):
+        (tmp_path / link).symlink_to(tmp_path / Path(link).parent / target)
+    (tmp_path / "a/gone.jpg").symlink_to("nowhere.jpg")
+    found = [str(Path(path).relative_to(tmp_path)) for path in walk_pictures(tmp_path)]
+    assert sorted(found) == ["a/gone.jpg", "a/one.jpg", "b/two.jpg", "c/three.jpg"]
+    assert [Path(path).name for path in walk_pictures(tmp_path / "d")] == ["three.jpg"]
+
+
+@pytest.mark.parametrize("ending", ["jpg", "jfif", "tif", "bmp", "png", "webp", "gif"])
+def test_a_photo_of_any_usual_kind_is_read(ending: str, tmp_path: Path) -> None:
+    photo = drawn.picture(tmp_path / f"a.{ending}")
+    assert picture_paths(tmp_path).to_pylist() == [str(photo)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "time"),
+    [
+        ("2024:05:01 10:00:00+02:00", "2024-05-01T10:00:00"),
+        ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00"),
+        ("0000:00:00 00:00:00", "NaT"),
+        ("2024:13:45 10:00:00", "NaT"),
+        ("    :  :     :  :  ", "NaT"),
+    ],
+)
+def test_a_camera_s_clock_is_read_or_nothing_is(taken: str, time: str, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.DateTime] = taken
+    photo = drawn.picture(tmp_path / "a.jpg", exif=exif)
+    assert str(read_shot(str(photo)).time) == time
+
+
+@pytest.mark.parametrize("parts", [(52.5,), (52, 30), (52, 29, 60)])
+def test_degrees_of_an_exif_may_come_without_minutes(
+    parts: tuple[float, ...], tmp_path: Path
+) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update({1: "S", 2: parts, 3: "W", 4: (13, 30, 0)})
+    shot = read_shot(str(drawn.picture(tmp_path / "a.jpg", exif=exif)))
+    assert (shot.latitude, shot.longitude) == (-52.5, -13.5)
+
+
+def test_a_check_tells_of_files_that_are_no_pictures(tmp_path: Path) -> None:
+    drawn.picture(tmp_path / drawn.sfxl_name(545010.0, 4184010.0))
+    assert not any("passed over" in line for line in check_photos(tmp_path).lines())
+    for name in ("a.dng", "b.dng", "film.mp4", "a.jpg.json"):
+        (tmp_path / name).touch()
+    told = "passed over 3 files that are no pictures (2 .dng, 1 .mp4)"
+    assert told in check_photos(tmp_path).lines()
+
+
+def test_one_photo_in_place_of_photos_is_told_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match="is one photo; name its folder"):
+        read_photos(drawn.picture(tmp_path / "a.jpg"))
+    with pytest.raises(PhotoError, match="a photo's name is empty"):
+        find_asked([""])
+
+
+def test_a_sheet_is_written_over_nothing_and_as_a_picture(tmp_path: Path) -> None:
+    photo = drawn.picture(tmp_path / "photos" / drawn.sfxl_name(545010.0, 4184010.0))
+    before = photo.read_bytes()
+    for sheet, why in ((photo, "exists; choose another name"), ("sheet.doc", "call it sheet.jpg")):
+        with pytest.raises(PhotoError, match=why):
+            check_photos(photo.parent, sheet=tmp_path / sheet)
+    assert photo.read_bytes() == before

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +15,7 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos import read_photos
 from evenplace.photos.gather import credits_of
+from evenplace.photos.geotags import place_exif, with_exif
 from evenplace.photos.layouts.track import read_track
 from tests.documents.typist import in_this_process
 
@@ -41,18 +43,39 @@ def item(name: str, lon: float = 11.575, **told: Any) -> dict[str, Any]:
 
 
 def test_takeout_is_read_from_the_json_beside_each_photo(tmp_path: Path) -> None:
-    for name, ending in (("a.jpg", ".json"), ("b.jpg", ".supplemental-metadata.json")):
+    long = "PXL_20240501_100000000.PORTRAIT-01.COVER_abc"
+    beside = {
+        "a.jpg": "a.jpg.json", "b.jpg": "b.jpg.supplemental-metadata.json",
+        "a(1).jpg": "a.jpg(1).json", "b(2).jpg": "b.jpg.supplemental-metadata(2).json",
+        "a-edited.jpg": None, f"{long}.jpg": f"{long}.j.json",
+    }  # fmt: skip
+    for name, described in beside.items():
         draw(tmp_path / name)
         told = {"geoData": {"latitude": SPOT[0], "longitude": SPOT[1]},
                 "photoTakenTime": {"timestamp": "1714557600"}}  # fmt: skip
-        (tmp_path / f"{name}{ending}").write_text(json.dumps(told))
+        if described is not None:
+            (tmp_path / described).write_text(json.dumps(told))
     draw(tmp_path / "c.jpg")
     (tmp_path / "c.jpg.json").write_text('{"geoData": {"latitude": 0.0, "longitude": 0.0}}')
     photos = read_photos(tmp_path)
-    assert len(photos) == 2
+    assert sorted(Path(one).name for one in photos.paths) == sorted(beside)
     assert str(photos.time[0]) == "2024-05-01T10:00:00"
     assert photos.column("latitude")[0] == SPOT[0]
-    assert [one.reason for one in photos.skipped] == ["its JSON has no position"]
+    nothing = "its JSON has no position, and its EXIF has no GPS position"
+    assert [one.reason for one in photos.skipped] == [nothing]
+
+
+def test_a_takeout_photo_whose_json_knows_nothing_is_placed_by_its_exif(tmp_path: Path) -> None:
+    told = {"a.jpg": None, "b.jpg": (0.0, 0.0), "c.jpg": (None, None), "d.jpg": SPOT}
+    for name, spot in told.items():
+        photo = draw(tmp_path / name)
+        photo.write_bytes(with_exif(photo.read_bytes(), place_exif(None, 48.2, 11.5, 3.0)))
+        if spot is not None:
+            where = {"geoData": dict(zip(("latitude", "longitude"), spot, strict=True))}
+            (tmp_path / f"{name}.json").write_text(json.dumps(where))
+    photos = read_photos(tmp_path)
+    assert photos.column("latitude") == pytest.approx([48.2, 48.2, 48.2, SPOT[0]])
+    assert not photos.skipped
 
 
 def test_mapillary_tools_descriptions_are_read(tmp_path: Path) -> None:
@@ -123,11 +146,47 @@ def test_photos_are_placed_on_a_track_by_time_and_not_into_its_gaps(tmp_path: Pa
 def test_a_track_of_another_day_asks_for_the_clock(tmp_path: Path) -> None:
     (tmp_path / "t.gpx").write_text(gpx([("2024-05-01T10:00:00Z", 48.0, 11.0)] * 2))
     draw(tmp_path / "a.jpg", "2023:05:01 10:00:05")
-    with pytest.raises(PhotoError, match=r"2023-05-01 10:00:05.*offset="):
+    with pytest.raises(PhotoError, match=r"2023-05-01 10:00:05.*--offset SECONDS"):
         read_photos(tmp_path)
-    (tmp_path / "t.gpx").write_text("<gpx>")
-    with pytest.raises(PhotoError, match="no track that can be read"):
+    words = ["evenplace", "photos", "check", str(tmp_path), "--offset"]
+    said, ended = in_this_process([*words, str(-366 * 86400 + 5)])
+    assert ended == 0, said
+    assert "layout track: 1 photos" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("t.gpx", "<gpx>", "no track that can be read"),
+        ("t.gpx", "<gpx></gpx>", "export the track with times"),
+        ("t.nmea", "$GPRMC,256199,A,5230.0,N,01312.0,E,,,320524,,", "no track that can be read"),
+        ("timestamps.txt", "this morning", "no list of times"),
+    ],
+)
+def test_a_track_that_cannot_be_read_is_named(
+    name: str, text: str, sentence: str, tmp_path: Path
+) -> None:
+    draw(tmp_path / "a.jpg", "2024:05:01 10:00:05")
+    with pytest.raises(PhotoError, match="has no track"):
+        read_photos(tmp_path, "track")
+    (tmp_path / "a.gpx").write_text(gpx([("2024-05-01T10:00:00Z", 48.0, 11.0)] * 2))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(PhotoError, match=sentence):
         read_photos(tmp_path)
+
+
+def test_a_track_without_a_zone_is_in_utc_wherever_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.gpx").write_text(gpx([("2024-05-01T10:00:00", 48.0, 11.0)] * 2))
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        try:
+            assert read_track(tmp_path / "t.gpx")[0, 0] == 1714557600
+        finally:
+            patch.undo()
+            time.tzset()
 
 
 def test_nmea_and_timestamps_are_read(tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ def test_the_share_of_places_with_half_of_the_photos() -> None:
     assert share_with_half([3, 3, 3]) == 2 / 3
     assert gini([0, 0]) == 0.0
     assert np.isnan(imbalance_ratio([]))
+    assert np.isnan(imbalance_ratio([0.0, 0.0])), "places of no size, all photos at one spot"
 
 
 def test_positions_without_a_north_are_refused() -> None:

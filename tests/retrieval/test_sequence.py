@@ -1,5 +1,6 @@
 """A walk's candidates, smoothed: against every path counted out, and what must not happen."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -33,14 +34,14 @@ def test_the_marginals_are_those_of_all_paths_counted_out() -> None:
         assert mine == pytest.approx(theirs / theirs.sum(), abs=1e-12)
 
 
-def line(number: int, places: list[tuple[float, float]], sure: float) -> Located:
+def line(number: int, places: list[tuple[float, float]], sure: float, zone: int = 0) -> Located:
     """A photo with candidates at so many metres east, each with its similarity."""
     matches = tuple(
         Match(path=f"{east:g}.jpg", east=east, north=0.0, latitude=None, longitude=None,
-              similarity=alike, distance=1 - alike)
+              similarity=alike, distance=1 - alike, zone=zone)
         for east, alike in places
     )  # fmt: skip
-    spot = Spot(places[0][0], 0.0, 0, None, None, 20.0, 20.0, 0.0)
+    spot = Spot(places[0][0], 0.0, zone, None, None, 20.0, 20.0, 0.0)
     taken = f"2024-05-01T10:00:{number:02d}"
     return Located(f"{number}.jpg", ANSWERED, "", sure, True, spot, matches, taken)
 
@@ -94,6 +95,28 @@ def test_a_clock_that_jumps_is_told_and_names_are_another_order() -> None:
     for words in ({"order": "shuffled"}, {"speed": 0.0}):
         with pytest.raises(SettingError):
             follow(walk, **words)
+
+
+def test_photos_without_a_clock_are_told_where_others_have_one() -> None:
+    walk = [line(at, [(0.0, 0.9)], 0.9) for at in range(3)]
+    walk[1] = replace(walk[1], taken="")
+    rows, said = put_in_order(walk)
+    assert rows == [0, 1, 2]
+    assert said.startswith("1 of 3 photos have no time in their EXIF; ordered by name, so --speed")
+    unreadable = Located("1.jpg", "unreadable", "it is empty")
+    _, said = follow([walk[0], unreadable, walk[2]], order="time")
+    assert said == "", "what is no part of the walk needs no clock"
+
+
+def test_a_candidate_of_another_zone_is_not_near_and_keeps_its_own() -> None:
+    walk = [line(at, [(5e5 + at, 0.9)], 0.9, zone=31) for at in range(4)]
+    walk[2] = line(2, [(5e5, 0.8), (5e5 + 2, 0.79)], 0.4, zone=30)
+    other = replace(walk[2].matches[1], zone=31, latitude=0.0, longitude=3.0)
+    walk[2] = replace(walk[2], matches=(walk[2].matches[0], other))
+    spot = follow(walk, speed=10)[0][2].spot
+    assert spot is not None
+    assert (spot.zone, spot.east) == (31, 5e5 + 2)
+    assert spot.longitude == pytest.approx(3.0, abs=1e-4)
 
 
 def test_where_a_precision_is_asked_for_only_what_the_walk_confirms_is_given() -> None:

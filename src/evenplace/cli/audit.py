@@ -40,6 +40,8 @@ def audit(
 
     if beside and figures is None:
         raise SettingError("--beside is drawn by --figures FOLDER; add it")
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"--out {out} is no name for a page; call it audit.html")
     if tiles is not None and out is None:
         raise SettingError("--tiles lies under the map of --out PAGE; add it")
     found = audit_path(

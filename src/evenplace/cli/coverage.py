@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import bars, print_table, say
+from evenplace.cli.console import bars, print_table, say, tell
 
 
 def coverage(
@@ -23,7 +23,7 @@ def coverage(
     """
     from evenplace.photos import read_photos
     from evenplace.places import Grid
-    from evenplace.places.wanted import find_wanted
+    from evenplace.places.wanted import check_most, find_wanted
     from evenplace.report.answers import check_out
     from evenplace.report.wanted import KINDS, wanted_row, write_wanted
     from evenplace.run.held_out import hold_out
@@ -31,6 +31,7 @@ def coverage(
 
     engine = Run.open(what).search() if (what / "recipe.toml").exists() else None
     photos = read_photos(what) if engine is None else engine.index.photos
+    check_most(most)
     for file in out or []:  # refused before minutes of asking
         check_out(file, KINDS, photos.zones, replace)
     places = Grid().partition(photos) if engine is None else engine.index.places
@@ -38,6 +39,8 @@ def coverage(
     if engine is not None:
         with bars() as announce:
             held = hold_out(engine, progress=announce("asking about its own photos"))
+        if held is None:
+            tell("none of its own photos can be opened; the list goes by their number")
     if held is not None:
         say(
             f"{len(held.right)} of its own photos asked about, each left out: "

@@ -114,6 +114,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.calibration import least_confidence
     from evenplace.run.tagging import write_positions
+    from evenplace.run.walks import follow
 
     index = open_index(run.folder / "index")
     for out in many.output.files:
@@ -121,15 +122,18 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     learned, least = run.calibration(verify=many.verify), 0.0
     if many.min_precision is not None:  # refused now rather than after a walk of an hour
         least = least_confidence(many.min_precision, learned, many.insist)
+    if many.tagging is not None:
+        many.tagging.check(asked.paths)
+    if many.walk.sequence:
+        follow([], many.walk.speed, many.walk.order)
     if passed := asked.say_passed():
         tell(passed)
     journal, rate = _ask(run, asked, many, index_name(index.folder))
-    lines = journal.answers
+    lines = journal.in_order()
     if many.walk.sequence:
         lines = _followed(lines, many, least)
-    for out in many.output.files:
-        write_answers(lines, out, index.places)
     tagged = None if many.tagging is None else write_positions(lines, many.tagging)
+    write_answers(lines, many.output.files, index.places)
     journal.end()
     if many.output.as_json:
         for line in lines:
@@ -149,7 +153,7 @@ def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, 
 
     way = {"index": index, "k": many.k, "min_precision": many.min_precision,
            "verify": many.verify, "every": many.every, "sequence": many.walk.sequence}  # fmt: skip
-    journal = Journal(next(iter(many.output.files), None), way, many.output.replace)
+    journal = Journal(next(iter(many.output.files), None), way, asked.paths, many.output.replace)
     before, began = len(journal.answers), time.perf_counter()
     if before:
         tell(f"going on after {before:,} photos answered before")
@@ -261,7 +265,9 @@ def undo_positions(listed: Path) -> None:
     from evenplace.run.tagging import undo
 
     undone, changed = undo(listed)
-    say(f"undone: {undone:,} of {listed}")
+    say(
+        f"undone: {undone:,} of {listed}{'' if undone or changed else '; nothing was left to undo'}"
+    )
     if changed:
         raise RunError(
             f"{len(changed):,} files were changed after they were written and stay as they are, "

@@ -83,6 +83,10 @@ class Which:
         list[str] | None,
         typer.Option("--column", help="a table's own name: latitude=gps_lat, as often as needed"),
     ] = None
+    offset: Annotated[
+        float | None,
+        typer.Option(help="seconds that the camera's clock was ahead of a track's, which is UTC"),
+    ] = None
 
     def read(self, *paths: Path) -> "Photos":
         """Read the photos of all paths; columns that were guessed are said in a line."""
@@ -115,9 +119,8 @@ class Which:
 
     def chosen(self) -> dict[str, Any]:
         """The options as `read_photos` takes them."""
-        return {"city": self.city or None, "zone": self.zone, "bbox": box(self.bbox)} | (
-            self._columns()
-        )
+        told = {"city": self.city or None, "zone": self.zone, "bbox": box(self.bbox)}
+        return told | {"offset": self.offset} | self._columns()
 
     def _columns(self) -> dict[str, Any]:
         from evenplace.photos.layouts.tables import parse_columns

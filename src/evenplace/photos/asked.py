@@ -15,11 +15,12 @@ from pathlib import Path
 from PIL import Image
 
 from evenplace.errors import PhotoError, SettingError
-from evenplace.photos.gather import Seen
+from evenplace.photos.files import decode_text
+from evenplace.photos.gather import Seen, spellings
 from evenplace.photos.layouts import tables
 from evenplace.photos.layouts.exif import read_shot
 from evenplace.photos.pictures import SUFFIXES
-from evenplace.photos.scan import is_archive, unpacked, walk_pictures
+from evenplace.photos.scan import is_archive, say_others, unpacked, walk_pictures
 
 VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v")
 BLOCK = 4096  # photos at a time
@@ -53,13 +54,9 @@ class Asked:
 
     def say_passed(self) -> str:
         """What folders held besides pictures, in a sentence; empty if nothing."""
-        if not self.passed:
-            return ""
-        kinds = ", ".join(f"{count} {kind or 'without ending'}" for kind, count in
-                          self.passed.most_common(5))  # fmt: skip
         films = any(kind in VIDEOS for kind in self.passed)
         remedy = "; name a video itself to have its frames located" if films else ""
-        return f"passed over {self.passed.total():,} files that are no pictures ({kinds}){remedy}"
+        return f"{say_others(self.passed)}{remedy}"
 
     def blocks(self, every: float = 1.0, done: frozenset[str] = frozenset()) -> Iterator["Block"]:
         """The pictures a few at a time, but for those `done`; of videos a frame every second."""
@@ -82,12 +79,12 @@ Block = list[Picture]
 
 def find_asked(words: Sequence[str | Path]) -> Asked:
     """What is meant by paths as a person types them; each file once."""
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     passed: Counter[str] = Counter()
     for word in words:
         for path in _meant(os.fspath(word), passed):
-            found.setdefault(path)
-    return Asked(tuple(found), passed)
+            found.setdefault(os.path.abspath(path), path)  # noqa: PTH100, links are not read
+    return Asked(tuple(found.values()), passed)
 
 
 def is_video(path: str | Path) -> bool:
@@ -96,6 +93,8 @@ def is_video(path: str | Path) -> bool:
 
 def _meant(word: str, passed: Counter[str]) -> list[str]:
     path = Path(word)
+    if not word:
+        raise PhotoError("a photo's name is empty; name a photo, or . for this folder")
     if path.is_dir() or is_archive(path):
         return _folder(path if path.is_dir() else unpacked(path), passed)
     if not path.exists() and any(mark in word for mark in "*?["):
@@ -103,6 +102,8 @@ def _meant(word: str, passed: Counter[str]) -> list[str]:
         if not names:
             raise PhotoError(f"nothing is named like {word}; check the pattern")
         return [one for name in names for one in _meant(name, passed)]
+    if is_video(path) and not path.exists():
+        raise PhotoError(f"{path} does not exist; check the path")
     if path.suffix.lower() == ".txt":
         return _listed(path)
     if path.suffix.lower() in tables.SUFFIXES and path.is_file():
@@ -115,9 +116,9 @@ def _folder(folder: Path, passed: Counter[str]) -> list[str]:
     pictures = [name for name in files if name.lower().endswith(SUFFIXES)]
     passed.update(Path(name).suffix.lower() for name in set(files).difference(pictures))
     if not pictures:
-        raise PhotoError(
-            f"{folder} holds no photos (looked for {', '.join(SUFFIXES)}); check the path"
-        )
+        films = [name for name in files if is_video(name)]
+        remedy = f"name a video itself, as {films[0]}" if films else "check the path"
+        raise PhotoError(f"{folder} holds no photos (looked for {', '.join(SUFFIXES)}); {remedy}")
     return pictures
 
 
@@ -125,7 +126,7 @@ def _listed(file: Path) -> list[str]:
     """A path a line, from the list's folder, or from here."""
     if not file.is_file():
         raise PhotoError(f"{file} does not exist; check the path")
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in decode_text(file.read_bytes()).splitlines())
     names = [line for line in lines if line and not line.startswith("#")]
     if not names:
         raise PhotoError(f"{file} lists no pictures; write a path a line")
@@ -144,8 +145,8 @@ def _tabled(file: Path) -> list[str]:
 
 
 def _beside(file: Path, name: str) -> str:
-    beside = file.parent / name
-    return str(beside if beside.exists() or not Path(name).exists() else Path(name))
+    spelt = [start / one for one in spellings(name) for start in (file.parent, Path())]
+    return str(next((one for one in spelt if one.exists()), spelt[0]))
 
 
 def _frames(path: str, every: float, done: frozenset[str]) -> Iterator[Picture]:

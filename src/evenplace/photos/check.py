@@ -1,7 +1,7 @@
 """Looking at photos before anything is made of them: what was understood, what was left out."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
+from evenplace.photos.layouts import tables, track
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
-from evenplace.photos.scan import check_exists
+from evenplace.photos.scan import check_exists, is_archive, other_files, say_others, unpacked
 from evenplace.photos.table import Photos, Skipped
 
 TILE = 160
@@ -28,6 +29,7 @@ class Check:
     layout: str
     photos: Photos
     unreadable: tuple[Skipped, ...] = ()  # of the photos that were opened
+    others: Counter[str] = field(default_factory=Counter)  # files that are no pictures, by ending
 
     def lines(self) -> list[str]:
         """What was understood, a sentence a line."""
@@ -44,7 +46,7 @@ class Check:
         extra = [name for name in photos.table.column_names if name not in _MAIN]
         if extra:
             lines.append(f"also known: {', '.join(extra)}")
-        return lines
+        return lines + ([others] if (others := say_others(self.others)) else [])
 
     def left_out(self) -> list[tuple[str, int, str]]:
         """Each reason for leaving photos out, how many it took, and one of them."""
@@ -97,9 +99,21 @@ def check_photos(
     if len(unreadable) == min(len(photos), TRIED):
         raise PhotoError(f"none of {len(unreadable)} photos opens, as {unreadable[0].reason}")
     if sheet is not None:
-        with whole_file(sheet) as draft:
-            picture.save(draft)
-    return Check(name, photos, tuple(unreadable))
+        _save(picture, Path(sheet))
+    where = unpacked(Path(path)) if is_archive(path) else Path(path)
+    others = other_files(where) if where.is_dir() else Counter()
+    for ending in (*tables.SUFFIXES, *track.ENDINGS, ".txt"):  # which tell of the photos
+        others.pop(ending, None)
+    return Check(name, photos, tuple(unreadable), others)
+
+
+def _save(picture: Image.Image, sheet: Path) -> None:
+    if sheet.exists():
+        raise PhotoError(f"{sheet} exists; choose another name for the sheet")
+    if sheet.suffix.lower() not in Image.registered_extensions():
+        raise PhotoError(f"{sheet} ends in no kind of picture there is; call it sheet.jpg")
+    with whole_file(sheet) as draft:
+        picture.save(draft)
 
 
 def contact_sheet(photos: Photos, unreadable: list[Skipped]) -> Image.Image:

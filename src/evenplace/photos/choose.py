@@ -18,6 +18,7 @@ from evenplace.photos.geodesy import degrees
 from evenplace.photos.table import Photos, Skipped
 
 EVERY = "all"
+AGAIN = "the same file came before"  # why a photo is left out
 STRAYS = 10  # photos of a city that may be strays, and
 SHARE = 0.02  # of all photos
 _ODD = r"//|(^|/)\.\.?(/|$)"  # ./a, a/../b, a//b
@@ -126,6 +127,13 @@ def first_of_each(photos: Photos) -> Ints:
     names = canonical(photos.table.column("path"))
     numbers = np.asarray(names.dictionary_encode(null_encoding="encode").indices)  # as they came
     return np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+
+
+def leave_repeats(photos: Photos) -> Photos:
+    """The photos, each file once; those that came again are skipped ones."""
+    again = np.ones(len(photos), bool)
+    again[first_of_each(photos)] = False
+    return _leave_out(photos, again, [AGAIN] * int(again.sum()))
 
 
 def split_by_position(photos: Photos, shares: Sequence[float], seed: int = 0) -> tuple[Photos, ...]:

@@ -3,6 +3,7 @@
 What every later step uses to put its results on disk.
 """
 
+import codecs
 import errno
 import json
 import os
@@ -52,7 +53,7 @@ def whole_file(
         os.close(handle)
         draft = Path(name)
         yield draft
-        draft.chmod(0o644)
+        draft.chmod(target.stat().st_mode if target.exists() else 0o644)
         if lasting:
             sync(draft)
         draft.replace(target)
@@ -63,6 +64,16 @@ def whole_file(
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path, error: type[EvenPlaceError] = PhotoError) -> None:
+    """Refuse a folder that nothing could be written into, before work is done for it."""
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    for wrong, number in (
+        (not there.is_dir(), errno.ENOTDIR), (not os.access(there, os.W_OK), errno.EACCES)
+    ):  # fmt: skip
+        if wrong:
+            raise error(f"could not write into {folder}: {because(OSError(number, ''))}")
 
 
 @contextmanager
@@ -79,6 +90,26 @@ def whole_folder(path: Path) -> Iterator[Path]:
         draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def text_encoding(start: bytes) -> str:
+    """How a text is written, by its first bytes: UTF-16 as spreadsheets have it, or UTF-8."""
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    if b"\0" in start[:2]:
+        return "utf-16-be" if start[:1] == b"\0" else "utf-16-le"
+    return "utf-8-sig"
+
+
+def decode_text(data: bytes, *, whole: bool = True) -> str:
+    """A text that somebody wrote, with or without a mark; what is not Unicode is Western European.
+
+    whole: False where the last letter may be cut.
+    """
+    try:
+        return codecs.getincrementaldecoder(text_encoding(data))().decode(data, whole)
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
 
 
 def sync(path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from evenplace.photos.geodesy import NORTH, SOUTH, to_metres
 from evenplace.photos.table import Photos, Skipped
 
 UNDATED = np.datetime64("NaT", "s")
+NO_FIX = "its GPS position is 0, 0, which cameras write without a fix"  # why a photo is left out
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ def gather_seen(
     return gather(columns, reasons=reasons, where=where)
 
 
+def spellings(name: str) -> tuple[str, ...]:
+    """A file's name as it is written, and without the blanks, quotes and backslashes around it."""
+    tidy = name.strip().strip('"').replace("\\", "/")
+    return (name,) if tidy == name else (name, tidy)
+
+
 def files_beside(table: Path) -> Callable[[str], str | None]:
     """From a name to the path of a file beside a table, or in images/ there; None if there is none.
 
@@ -64,8 +72,9 @@ def files_beside(table: Path) -> Callable[[str], str | None]:
     folders: dict[str, set[str]] = {}
 
     def find(name: str) -> str | None:
-        for start in (table.parent, table.parent / "images"):
-            parent, _, base = os.path.join(start, name).rpartition("/")  # noqa: PTH118, a million of them
+        starts = (table.parent, table.parent / "images")
+        for spelt, start in product(spellings(name), starts):
+            parent, _, base = os.path.join(start, spelt).rpartition("/")  # noqa: PTH118, a million of them
             if parent not in folders:
                 folders[parent] = set(os.listdir(parent)) if os.path.isdir(parent) else set()  # noqa: PTH112, PTH208
             if base in folders[parent]:
@@ -97,7 +106,7 @@ def gather(
     east, north = (np.asarray(columns[name], np.float64) for name in ("east", "north"))
     zones = np.broadcast_to(np.asarray(columns.get("zone", 0), np.int8), east.shape)
     why = dict(reasons or {})
-    _tell_poles(why, columns)
+    _tell_degrees(why, columns)
     for row in np.flatnonzero(~(np.isfinite(east) & np.isfinite(north))).tolist():
         why.setdefault(row, f"it has no position (east {east[row]}, north {north[row]})")
     left_out = [*skipped, *(Skipped(_name(columns, row), why[row]) for row in sorted(why))]
@@ -105,7 +114,7 @@ def gather(
         example = left_out[0] if left_out else Skipped("nothing", "it has no rows")
         raise PhotoError(
             f"no photo of {where} can be placed, for example {example.path}: {example.reason}; "
-            "check the coordinates, or name the layout and its columns"
+            "check paths and coordinates, or name the layout and its columns"
         )
     made = {**columns, "east": east, "north": north, "zone": zones}
     if why:
@@ -115,16 +124,19 @@ def gather(
     return Photos.from_arrays(**made, skipped=left_out)
 
 
-def _tell_poles(why: dict[int, str], columns: Mapping[str, Any]) -> None:
-    """Say of photos near a pole why they have no metres."""
-    if "latitude" in columns:
-        latitude = np.asarray(columns["latitude"], np.float64)
-        beyond = (latitude < SOUTH) | (latitude > NORTH)
-        for row in np.flatnonzero(beyond).tolist():
-            told = f"its latitude {latitude[row]:g} is beyond UTM, which ends at -80 and 84"
-            if abs(latitude[row]) > 90:
-                told = f"its latitude {latitude[row]:g} is beyond a pole; is it the longitude?"
-            why.setdefault(row, told)
+def _tell_degrees(why: dict[int, str], columns: Mapping[str, Any]) -> None:
+    """Say of photos with degrees why they have no metres."""
+    if "latitude" not in columns:
+        return
+    latitude, longitude = (np.asarray(columns[one], float) for one in ("latitude", "longitude"))
+    beyond = (latitude < SOUTH) | (latitude > NORTH) | (np.abs(longitude) > 180)
+    for row in np.flatnonzero(beyond).tolist():
+        told = f"its latitude {latitude[row]:g} is beyond UTM, which ends at -80 and 84"
+        if abs(latitude[row]) > 90:
+            told = f"its latitude {latitude[row]:g} is beyond a pole; is it the longitude?"
+        elif SOUTH <= latitude[row] <= NORTH:
+            told = f"its longitude {longitude[row]:g} is beyond 180"
+        why.setdefault(row, told)
 
 
 def _choose(values: Any, keep: Bools) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenplace.arrays import Doubles
 
 SOUTH, NORTH = -80.0, 84.0  # degrees of latitude where UTM ends
+EQUATOR = 0.5  # degrees beyond the equator that a zone's metres still serve
 NEIGHBOUR = 6.0  # degrees from a zone's central meridian that its metres still serve
 
 
@@ -44,7 +45,8 @@ def to_metres(latitude: ArrayLike, longitude: ArrayLike, zone: int | None = None
     if zone is not None:
         meridian = 6 * abs(zone) - 183
         away = np.abs(np.mod(lon - meridian + 180, 360) - 180)
-        near = (zones != 0) & (away <= NEIGHBOUR) & ((lat < 0) == (zone < 0))
+        side = ((lat < 0) == (zone < 0)) | (np.abs(lat) <= EQUATOR)
+        near = (zones != 0) & (away <= NEIGHBOUR) & side
         zones = np.where(near, zone, zones).astype(np.int8)
     east, north = np.full(len(lat), np.nan), np.full(len(lat), np.nan)
     for number in np.unique(zones[zones != 0]):

@@ -12,7 +12,10 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from evenplace.errors import PhotoError
 
 Size = int | tuple[int, int]  # a side, or height and width
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".heic", ".heif", ".avif")
+SUFFIXES = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".heic",
+    ".heif", ".avif",
+)  # fmt: skip
 _UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error)
 LARGE = 2_000_000  # pixels beyond which a picture is made small strip by strip
 _STRIP = 1 << 18  # pixels of a strip, about

@@ -21,6 +21,7 @@ from evenplace.photos.layouts import (
     takeout,
     track,
 )
+from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.scan import check_exists, is_archive, picture_paths, unpacked
 from evenplace.photos.table import Photos
 
@@ -105,6 +106,8 @@ def find_layout(path: Path, settings: Iterable[str] = ()) -> str:
     for name, layout in LAYOUTS.items():
         if layout.recognises(path):
             return name
+    if path.suffix.lower() in SUFFIXES:
+        raise PhotoError(f"{path} is one photo; name its folder, or a table of photos")
     if path.is_file():
         raise PhotoError(
             f"{path} is no table of photos (looked for {', '.join(tables.SUFFIXES)}); "

@@ -8,6 +8,7 @@ import os
 import shutil
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,8 @@ from evenplace.photos.files import because, whole_folder
 from evenplace.photos.pictures import SUFFIXES
 
 BATCH = 1 << 16
-_OURS = ".unpacked"  # in a folder that was made of an archive, and may be made anew
+_HIDDEN = (".", "__MACOSX")
+_OURS = ".unpacked"  # in a folder that was made of an archive: of what
 
 
 def check_exists(path: Path) -> None:
@@ -33,16 +35,22 @@ def walk_pictures(folder: Path, pattern: str | None = None) -> Iterator[str]:
     """Yield every picture file below `folder`, as the system lists them.
 
     `pattern` is a shell pattern for the file's name; without it the usual suffixes count.
-    Hidden files and folders (macOS leaves `._photo.jpg` beside photo.jpg) are passed over.
+    Hidden files and folders (macOS leaves `._photo.jpg` beside photo.jpg, and `__MACOSX` in a zip)
+    are passed over; a folder that links lead to as well, or in a circle, is walked once.
     """
-    waiting = [os.fspath(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
+    waiting, links, known = [os.fspath(folder)], list[str](), set[tuple[int, int]]()
+    while waiting or links:
+        here = waiting.pop() if waiting else links.pop(links.index(min(links)))
+        stat = os.stat(here)  # noqa: PTH116, a million of them
+        if (stat.st_dev, stat.st_ino) in known:
+            continue
+        known.add((stat.st_dev, stat.st_ino))
+        with os.scandir(here) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
+                if entry.name.startswith(_HIDDEN):
                     continue
                 if entry.is_dir():
-                    waiting.append(entry.path)
+                    (links if entry.is_symlink() else waiting).append(entry.path)
                 elif _wanted(entry.name, pattern):
                     yield entry.path
 
@@ -77,6 +85,20 @@ def _texts(paths: list[str]) -> pa.Array:
         ) from cause
 
 
+def other_files(folder: Path) -> Counter[str]:
+    """How many files below a folder are no pictures, by their endings."""
+    names = (name for name in walk_pictures(folder, "*") if not _wanted(name, None))
+    return Counter(Path(name).suffix.lower() for name in names)
+
+
+def say_others(others: Counter[str]) -> str:
+    """What folders held besides pictures; empty if nothing."""
+    kinds = ", ".join(f"{count} {kind or 'without ending'}" for kind, count in
+                      others.most_common(5))  # fmt: skip
+    total = others.total()
+    return f"passed over {total:,} files that are no pictures ({kinds})" if total else ""
+
+
 def first_pictures(folder: Path, count: int) -> list[str]:
     """A few pictures of a folder, without walking all of it: enough to tell its layout."""
     return list(islice(walk_pictures(folder), count)) if folder.is_dir() else []
@@ -99,18 +121,29 @@ def is_archive(path: str | Path) -> bool:
 
 
 def unpacked(archive: Path) -> Path:
-    """The folder of an archive's files, NAME.zip → NAME.unzipped; made if it is not there.
+    """The folder of an archive's files; where all are in one folder, as file managers zip, that."""
+    folder = _unpack(archive)
+    while len(inside := [one for one in folder.iterdir() if not one.name.startswith(_HIDDEN)]) == 1:
+        if not inside[0].is_dir():
+            break
+        folder = inside[0]
+    return folder
 
-    Whole or not at all: it is unpacked under another name first.  An archive newer than its
-    folder is unpacked again.
+
+def _unpack(archive: Path) -> Path:
+    """NAME.zip → NAME.unzipped, made if it is not there, or was made of other files.
+
+    Whole or not at all: it is unpacked under another name first.
     """
     folder = archive.with_suffix(".unzipped")
-    if folder.is_dir() and folder.stat().st_mtime >= archive.stat().st_mtime:
-        return folder
     if folder.exists() and not (folder / _OURS).exists():
         raise PhotoError(f"{folder} is in the way of {archive}; rename one of them")
     try:
         with zipfile.ZipFile(archive) as files:
+            held = repr([(one.filename, one.CRC) for one in files.infolist()]).encode()
+            stamp = f"{zlib.crc32(held):08x}"
+            if folder.exists() and (folder / _OURS).read_text(encoding="utf-8") == stamp:
+                return folder
             wanted = sum(one.file_size for one in files.infolist())
             free = shutil.disk_usage(archive.parent).free
             if wanted > free:
@@ -120,7 +153,7 @@ def unpacked(archive: Path) -> Path:
                 )
             with whole_folder(folder) as draft:
                 files.extractall(draft)
-                (draft / _OURS).touch()
+                (draft / _OURS).write_text(stamp, encoding="utf-8")
                 shutil.rmtree(folder, ignore_errors=True)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as cause:
         raise PhotoError(f"{archive} cannot be unpacked ({cause}); make it again") from cause

@@ -36,9 +36,9 @@ def query_tiers(counts_of_queries: ArrayLike) -> NDArray[np.int8]:
 
 
 def imbalance_ratio(counts: ArrayLike) -> float:
-    """The most photographed place's count over the least one's; 1 is even, nan without places."""
+    """The most photographed place's count over the least one's; 1 is even, nan without photos."""
     values = np.asarray(counts)
-    return float(values.max() / values.min()) if values.size else float("nan")
+    return float(values.max() / values.min()) if values.size and values.min() else float("nan")
 
 
 def share_with_half(counts: ArrayLike) -> float:

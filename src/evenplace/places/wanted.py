@@ -73,12 +73,17 @@ def fit_curve(held: HeldOut) -> Curve:
     return Curve(float(height), float(pace))
 
 
+def check_most(most: int) -> None:
+    """Refuse a list of no photos."""
+    if most < 1:
+        raise SettingError(f"--most {most} wants no photos; use 1 or more")
+
+
 def find_wanted(
     photos: Photos, places: Places, most: int = 100, held: HeldOut | None = None
 ) -> list[Wanted]:
     """Spots for `most` photos, the most useful first."""
-    if most < 1:
-        raise SettingError(f"--most {most} wants no photos; use 1 or more")
+    check_most(most)
     held = held or HeldOut(np.empty(0, np.int64), np.empty(0), np.empty(0, bool))
     curve, gaps = fit_curve(held), find_gaps(places)
     at = np.concatenate([places.centres, gaps[:, :2]])

@@ -13,6 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from evenplace.errors import RunError, SettingError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import check_folder, whole_file
 from evenplace.photos.geodesy import say_spot
 from evenplace.places import Places
 from evenplace.report.map import Cells, Points, map_html
@@ -39,7 +40,7 @@ _EARTH = 6_371_000.0
 
 
 def check_out(out: Path, kinds: Sequence[str], zones: Sequence[int], replace: bool) -> None:
-    """Refuse a file before hours of work: of no kind, there already, or of degrees none has."""
+    """Refuse a file before hours of work: of no kind, there already, or where none can be."""
     kind = out.suffix.lower()
     if kind not in kinds:
         raise SettingError(f"--out {out} ends in no kind of file there is; use {', '.join(kinds)}")
@@ -48,18 +49,22 @@ def check_out(out: Path, kinds: Sequence[str], zones: Sequence[int], replace: bo
         raise SettingError(
             f"--out {out} needs degrees, and these photos have local metres; use {', '.join(flat)}"
         )
+    if out.is_dir():
+        raise RunError(f"{out} is a folder; choose another name")
+    check_folder(out.parent, RunError)
     if out.exists() and not replace:
         raise RunError(f"{out} exists; choose another name, or write it anew with --replace")
 
 
-def write_answers(lines: Lines, out: Path, places: Places) -> None:
-    """Write answers whole.  places: what the map page shows as photographed."""
-    kind = out.suffix.lower()
-    with whole_file(out, RunError) as draft:
-        if kind == ".html":
-            draft.write_text(answer_page(lines, places, out.parent), encoding="utf-8")
-        else:
-            draft.write_bytes(WRITERS[kind](lines))
+def write_answers(lines: Lines, outs: Sequence[Path], places: Places) -> None:
+    """Write answers whole, into all files or none.  places: what the map page shows as known."""
+    with ExitStack() as all_of_them:
+        for out in outs:
+            kind, draft = out.suffix.lower(), all_of_them.enter_context(whole_file(out, RunError))
+            if kind == ".html":
+                draft.write_bytes(_bytes(answer_page(lines, places, out.parent)))
+            else:
+                draft.write_bytes(WRITERS[kind](lines))
 
 
 def answer_row(line: Located) -> dict[str, Any]:
@@ -116,6 +121,8 @@ def parquet_bytes(lines: Lines) -> bytes:
     import pyarrow.parquet as pq
 
     rows = [answer_row(line) | {"matches": _matches(line)} for line in lines]
+    for row in rows:
+        row |= {name: _bytes(row[name]).decode() for name in ("photo", "reason")}
     numbers = ("latitude", "longitude", "uncertainty_m", "confidence", "similarity", "east",
                "north", "own_gps_m")  # fmt: skip
     kinds = dict.fromkeys(COLUMNS, pa.string()) | dict.fromkeys(numbers, pa.float64())
@@ -137,7 +144,7 @@ def geojson_bytes(lines: Lines) -> bytes:
         row["matches"] = _matches(line)
         features.append({"type": "Feature", "geometry": point, "properties": row})
     made = {"type": "FeatureCollection", "features": features}
-    return json.dumps(made, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return _bytes(json.dumps(made, ensure_ascii=False, allow_nan=False))
 
 
 def gpx_bytes(lines: Lines) -> bytes:
@@ -169,6 +176,11 @@ def _matches(line: Located) -> list[dict[str, Any]]:
         }
         for one in line.matches
     ]
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8, with a question mark for each byte of a name that is none."""
+    return text.encode("utf-8", "replace")
 
 
 def _printable(text: object) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evenplace.errors import IndexFileError
-from evenplace.photos.choose import first_of_each
+from evenplace.photos.choose import AGAIN, first_of_each
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import (
@@ -68,7 +68,7 @@ def once(photos: Photos, places: Places) -> tuple[Photos, Order]:
     if len(first) == len(photos):
         return photos, order
     again = photos[np.setdiff1d(np.arange(len(photos)), first)]
-    skipped = [Skipped(path, "the same file came before") for path in again.paths]
+    skipped = [Skipped(path, AGAIN) for path in again.paths]
     return Photos(photos.table, [*photos.skipped, *skipped]), order
 
 

@@ -28,8 +28,9 @@ FLOOR, ELSEWHERE = 0.05, 0.1
 def smooth(spots: Sequence[Doubles], shares: Sequence[Doubles], reach: Doubles) -> list[Doubles]:
     """The share of every candidate after its neighbours were heard.
 
-    spots: T times (K, 2) metres.  shares: T times (K + 1,), the last for elsewhere; each sums to
-    1.  reach: (T - 1,) metres from a photo to the next at most.  -> T times (K + 1,).
+    spots: T times (K, 2) metres, or (K, 3) with what keeps zones apart.  shares: T times
+    (K + 1,), the last for elsewhere; each sums to 1.  reach: (T - 1,) metres from a photo to the
+    next at most.  -> T times (K + 1,).
     """
     fits = [_fit(spots[t], spots[t + 1], reach[t]) for t in range(len(spots) - 1)]
     forward = _pass(shares, fits)
@@ -46,7 +47,7 @@ def _pass(shares: Sequence[Doubles], fits: Sequence[Doubles]) -> list[Doubles]:
 
 
 def _fit(here: Doubles, there: Doubles, reach: float) -> Doubles:
-    """(K, 2), (K', 2) -> (K + 1, K' + 1)."""
+    """(K, 3), (K', 3) -> (K + 1, K' + 1)."""
     away = np.linalg.norm(here[:, None] - there[None], axis=2)
     fit = np.full((len(here) + 1, len(there) + 1), ELSEWHERE)
     near = np.exp(-np.maximum(0, away - reach - SLACK) / SLACK)

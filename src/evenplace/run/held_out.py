@@ -13,7 +13,7 @@ SAME = 2.0  # metres within which photos are of one stop, and hidden together
 def hold_out(
     engine: Search, most: int = 400, seed: int = 0, progress: Progress | None = None
 ) -> HeldOut | None:
-    """Ask about some photos of the index, spread over places; None where nothing describes them."""
+    """Ask about some photos of the index, spread over places; None where none can be described."""
     index = engine.index
     labels = index.labels
     if engine.describer is None or not (labels >= 0).any():
@@ -27,6 +27,8 @@ def hold_out(
     rows = np.sort(rows[np.argsort(turn, kind="stable")][:most])
     described = engine.describer.describe(index.paths(rows), progress=progress)
     rows = rows[described.rows]
+    if not len(rows):
+        return None
     asked = index.photos[rows]
     hidden = find_nearby(index.photos, asked, SAME)
     without = [hidden.of(query) for query in range(len(rows))]

@@ -38,6 +38,7 @@ class Match:
     distance: float
     inliers: int | None = None  # points that match; None where nobody looked
     credit: str = ""  # whose photo it is, and under which licence
+    zone: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class Located:
     @property
     def answered(self) -> bool:
         return self.status == ANSWERED
+
+    @property
+    def file(self) -> str:
+        """The photo, or the video that it is a frame of."""
+        return self.photo if self.second is None else self.photo.rpartition("#t=")[0]
 
     @property
     def verified(self) -> int | None:
@@ -134,17 +140,19 @@ def _lines(
     answers = engine.answers(described.descriptors, k, pictures=asked, guesses=False)
     plain = answers_json(engine.index, answers, name)
     found = dict(zip(rows.tolist(), zip(answers, plain, strict=True), strict=True))
-    reasons = iter(described.skipped)
+    reasons, zones = iter(described.skipped), engine.index.photos.zone
     return [
-        _located(picture, found[row][0], found[row][1], reach)
+        _located(picture, found[row][0], found[row][1], reach, zones)
         if row in found
         else _line(picture, status=UNREADABLE, reason=next(reasons).reason)
         for row, picture in enumerate(pictures)
     ]
 
 
-def _located(picture: Picture, answer: Answer, plain: dict[str, Any], reach: Reach) -> Located:
-    """A line.  plain: the same answer, as the service says it."""
+def _located(
+    picture: Picture, answer: Answer, plain: dict[str, Any], reach: Reach, zones: NDArray[np.int8]
+) -> Located:
+    """A line.  plain: the same answer, as the service says it.  zones: of the database, (N,)."""
     spot = None
     if plain["position"] is not None:
         position = dict(plain["position"])
@@ -161,6 +169,7 @@ def _located(picture: Picture, answer: Answer, plain: dict[str, Any], reach: Rea
             distance=said["distance"],
             inliers=hit.inliers,
             credit=said["credit"],
+            zone=int(zones[hit.row]),
         )
         for hit, said in zip(answer.hits, plain["hits"], strict=True)
     )

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from evenplace.errors import PhotoError, RunError, SettingError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import check_folder, whole_file
 from evenplace.photos.geotags import exif_of, place_exif, with_exif, xmp
 from evenplace.run.located import Located
 
@@ -32,6 +32,15 @@ class Tagging:
     @property
     def list_folder(self) -> Path:
         return self.copies if self.exif and self.copies else Path()
+
+    def check(self, photos: Sequence[str]) -> None:
+        """Refuse, before hours of work, what could not be written or would be no copy."""
+        check_folder(self.list_folder, RunError)
+        if self.exif and self.copies and self.copies.resolve() == _root(photos).resolve():
+            raise SettingError(
+                f"--copies {self.copies} is where the photos are; choose another folder, or write "
+                "into the photos with --in-place"
+            )
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,7 @@ def write_positions(lines: Sequence[Located], how: Tagging) -> Tagged:
         raise SettingError("photos take degrees, and this database has local metres; use --out")
     tagged = Tagged(_free(how.list_folder / LIST))
     tagged.left["were not answered"] += len(lines) - len(given)
-    folders = [Path(line.photo).absolute().parent for line in given if line.second is None]
-    root = Path(os.path.commonpath(folders or [Path()]))
+    root = _root([line.photo for line in lines if line.second is None])
     for line in given:
         try:
             _write_one(line, how, root, tagged)
@@ -80,21 +88,44 @@ def undo(listed: Path) -> tuple[int, list[str]]:
     if not listed.is_file():
         raise RunError(f"{listed} does not exist; give the {LIST} that --write-exif named")
     undone, changed = 0, []
-    for line in listed.read_text(encoding="utf-8").splitlines():
-        try:
-            one = Written(**json.loads(line))
-        except (TypeError, ValueError) as cause:
-            raise RunError(f"{listed} is no list of written positions ({cause})") from cause
+    for one in reversed(_read(listed)):  # the last first, where a file was written twice
         file = Path(one.file)
         if not file.exists():
             continue  # it was never written, or undone before
         data = file.read_bytes()
-        if _digest(data) != one.digest:
+        if _digest(data) == one.digest:
+            _take_back(one, file, data)
+            undone += 1
+        elif not _was_undone(one, data):
             changed.append(one.file)
-            continue
-        _take_back(one, file, data)
-        undone += 1
     return undone, changed
+
+
+def _was_undone(one: Written, data: bytes) -> bool:
+    """Whether a file is as it was before it was written."""
+    try:
+        return not one.made and _as_before(one, data) == data
+    except PhotoError:  # it is no JPEG any more
+        return False
+
+
+def _read(listed: Path) -> list[Written]:
+    """What was written; a last line that a full disk cut off tells of nothing that was."""
+    try:
+        *lines, last = listed.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        if last.endswith("}") or not last.startswith("{"):
+            lines.append(last)
+        return [Written(**json.loads(line)) for line in lines if line]
+    except (TypeError, ValueError) as cause:
+        raise RunError(
+            f"{listed} is no list of written positions ({cause}); give the {LIST} of before"
+        ) from cause
+
+
+def _root(photos: Sequence[str]) -> Path:
+    """The folder that all photos are in; copies lie under theirs as photos under it."""
+    folders = [Path(one).absolute().parent for one in photos]
+    return Path(os.path.commonpath(folders or [Path()]))
 
 
 def _write_one(line: Located, how: Tagging, root: Path, tagged: Tagged) -> None:
@@ -107,28 +138,42 @@ def _write_one(line: Located, how: Tagging, root: Path, tagged: Tagged) -> None:
         raise PhotoError("have a position of their own, which --replace would write over")
     where = (line.spot.latitude, line.spot.longitude, line.spot.major)
     photo = Path(line.photo)
-    data = photo.read_bytes()
+    in_place = how.exif and how.copies is None
+    try:
+        data, rights = photo.read_bytes(), photo.stat().st_mode
+    except OSError as cause:
+        raise PhotoError("cannot be read any more") from cause
+    if in_place and not rights & 0o222:
+        raise PhotoError("are read-only; change their rights, or write copies")
+    target = _target(photo, how, root)
     if how.exif:
         old: bytes | None = exif_of(data)
         new = with_exif(data, place_exif(old, *where))
-        target = photo if how.copies is None else how.copies / photo.absolute().relative_to(root)
     else:
-        target = photo.with_name(f"{photo.name}.xmp")
         old = target.read_bytes() if target.exists() else None
         new = xmp(*where).encode()
     fresh = not target.exists()
-    if not fresh and not how.replace and target != photo:
+    if not (fresh or how.replace or in_place):
         raise PhotoError(f"have a {'copy' if how.exif else 'sidecar'} there already")
-    if not fresh and how.exif and target != photo:
+    if not (fresh or in_place) and how.exif:
         old = _exif_there(target, data)
     kept = None if old is None else base64.b64encode(old).decode()
     one = Written(line.photo, str(target.absolute()), *where, fresh, kept, _digest(new))
     _note(tagged, one)
-    rights = photo.stat().st_mode
-    with whole_file(target) as draft:
+    with whole_file(target, RunError) as draft:  # which ends the job: others would fail as well
         draft.write_bytes(new)
-    target.chmod(rights)
+    if fresh:
+        target.chmod(rights)
     tagged.written.append(one)
+
+
+def _target(photo: Path, how: Tagging, root: Path) -> Path:
+    """The file that is written; in place it is the one that a link leads to."""
+    if not how.exif:
+        return photo.with_name(f"{photo.name}.xmp")
+    return (
+        photo.resolve() if how.copies is None else how.copies / photo.absolute().relative_to(root)
+    )
 
 
 def _exif_there(copy: Path, photo: bytes) -> bytes | None:
@@ -149,10 +194,14 @@ def _take_back(one: Written, file: Path, data: bytes) -> None:
     if one.made:
         file.unlink()
         return
+    with whole_file(file, RunError) as draft:
+        draft.write_bytes(_as_before(one, data))
+
+
+def _as_before(one: Written, data: bytes) -> bytes:
+    """The file as it was: with the EXIF, or the whole sidecar, that was there."""
     before = None if one.before is None else base64.b64decode(one.before)
-    sidecar = file.suffix == ".xmp"
-    with whole_file(file) as draft:
-        draft.write_bytes(before or b"" if sidecar else with_exif(data, before))
+    return before or b"" if one.file.endswith(".xmp") else with_exif(data, before)
 
 
 def _free(path: Path) -> Path:

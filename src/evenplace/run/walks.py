@@ -14,11 +14,12 @@ from evenplace.run.located import ABSTAINED, ANSWERED, Located, Match, Spot
 CANDIDATES = 20  # of a photo of a walk
 _SCALE = 30.0  # of cosines, as positions are fused
 _STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/answers.py`
+_APART = 1e5  # metres between two zones, as `Photos.apart` has them
 _AHEAD = 5.0  # times the share of a photo's own answer: what moves it
 
 
 def put_in_order(lines: Sequence[Located], order: str = "auto") -> tuple[list[int], str]:
-    """The walk's order, and a sentence where clocks and names disagree.
+    """The walk's order, and a sentence where clocks and names disagree, or some have no clock.
 
     order: time, name, or auto: time where every photo has one.
     """
@@ -29,8 +30,13 @@ def put_in_order(lines: Sequence[Located], order: str = "auto") -> tuple[list[in
     if order == "time" and unknown:
         raise SettingError(f"{unknown} photos have no time in their EXIF; use --order name")
     names = sorted(range(len(lines)), key=lambda row: (lines[row].photo, lines[row].second or 0))
-    if order == "name" or unknown:
+    if order == "name" or unknown == len(lines):
         return names, ""
+    if unknown:
+        return names, (
+            f"{unknown} of {len(lines)} photos have no time in their EXIF; ordered by name, so "
+            "--speed is metres from a photo to the next"
+        )
     times = sorted(range(len(lines)), key=lambda row: (clock[row], lines[row].photo))
     back = [row for row in range(1, len(names)) if clock[names[row]] < clock[names[row - 1]]]
     if not back:
@@ -55,8 +61,9 @@ def follow(
     """
     if not speed > 0:
         raise SettingError(f"--speed {speed:g} goes nowhere; use metres a second above 0")
-    rows, warning = put_in_order(lines, order)
-    walk = [row for row in rows if lines[row].matches and not lines[row].reason]
+    part = [row for row, line in enumerate(lines) if line.matches and not line.reason]
+    rows, warning = put_in_order([lines[row] for row in part], order)
+    walk = [part[row] for row in rows]
     spots = [_spots(lines[row]) for row in walk]
     shares = [_shares(lines[row], at) for row, at in zip(walk, spots, strict=True)]
     clock = np.array([lines[row].clock for row in walk])
@@ -70,7 +77,8 @@ def follow(
 
 
 def _spots(line: Located) -> Doubles:
-    return np.array([(one.east, one.north) for one in line.matches])
+    """East, north and what keeps zones apart of the candidates: (K, 3)."""
+    return np.array([(one.east, one.north, one.zone * _APART) for one in line.matches])
 
 
 def _shares(line: Located, spots: Doubles) -> Doubles:
@@ -116,18 +124,15 @@ def _answer(line: Located, spots: Doubles, shares: Doubles, least: float) -> Loc
 def _spot(line: Located, spots: Doubles, shares: Doubles, first: int) -> Spot:
     """Where the candidates of one answer lie, and how far they are spread."""
     weight = shares / shares.sum()
-    east, north = weight @ spots
-    spread = float(weight @ np.sum((spots - (east, north)) ** 2, axis=1)) / 2
+    east, north, _ = weight @ spots
+    spread = float(weight @ np.sum((spots[:, :2] - (east, north)) ** 2, axis=1)) / 2
     match, radius = line.matches[first], float(np.sqrt(_CHI2 * (spread + _STEP**2)))
-    assert line.spot is not None
-    latitude, longitude = _degrees(match, float(east), float(north), line.spot.zone)
-    return Spot(float(east), float(north), line.spot.zone, latitude, longitude, radius, radius, 0.0)
+    latitude, longitude = _degrees(match, float(east), float(north))
+    return Spot(float(east), float(north), match.zone, latitude, longitude, radius, radius, 0.0)
 
 
-def _degrees(
-    match: Match, east: float, north: float, zone: int
-) -> tuple[float | None, float | None]:
+def _degrees(match: Match, east: float, north: float) -> tuple[float | None, float | None]:
     if match.latitude is None:
         return None, None
-    latitude, longitude = to_degrees(east, north, zone)
+    latitude, longitude = to_degrees(east, north, match.zone)
     return round(float(latitude), 7), round(float(longitude), 7)

@@ -19,7 +19,9 @@ def kmeans(points: Tensor, clusters: int, *, seed: int = 0, rounds: int = 100) -
     A cluster that loses all its points takes the point farthest from its own centre.
     """
     if len(points) < clusters:
-        raise SettingError(f"{len(points)} local features make no {clusters} clusters; use more")
+        raise SettingError(
+            f"{len(points)} local features make no {clusters} clusters; use more photos"
+        )
     generator = torch.Generator().manual_seed(seed)
     centres = _spread(points, clusters, generator)
     labels = torch.full((len(points),), -1, device=points.device)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from PIL import ExifTags, Image
 
-from evenplace.photos.gather import UNDATED, Seen, gather_seen
+from evenplace.photos.gather import NO_FIX, Seen, gather_seen
+from evenplace.photos.layouts.cells import read_time
 from evenplace.photos.pictures import open_image
 from evenplace.photos.scan import first_pictures, picture_paths
 from evenplace.photos.table import Photos
@@ -33,7 +34,7 @@ def read_shot(path: str) -> Seen:
             gps, details = exif.get_ifd(IFD.GPSInfo), exif.get_ifd(IFD.Exif)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as cause:
         return Seen(path, reason=f"it cannot be opened ({cause})")
-    time = _time(details.get(BASE.DateTimeOriginal) or exif.get(BASE.DateTime))
+    time = read_time(details.get(BASE.DateTimeOriginal) or exif.get(BASE.DateTime))
     if not gps or GPS.GPSLatitude not in gps or GPS.GPSLongitude not in gps:
         return Seen(path, time=time, reason="its EXIF has no GPS position")
     try:
@@ -42,21 +43,12 @@ def read_shot(path: str) -> Seen:
         heading = float(gps.get(GPS.GPSImgDirection, "nan"))
     except (TypeError, ValueError, ZeroDivisionError) as cause:
         return Seen(path, time=time, reason=f"its GPS position cannot be read ({cause})")
-    if latitude == 0 and longitude == 0:  # what many cameras write before the first fix
-        reason = "its GPS position is 0, 0, which cameras write without a fix"
-        return Seen(path, time=time, reason=reason)
+    if latitude == 0 and longitude == 0:
+        return Seen(path, time=time, reason=NO_FIX)
     return Seen(path, latitude, longitude, heading, time)
 
 
 def _degrees(parts: Any, side: str, negative: str) -> float:
-    degrees, minutes, seconds = (float(part) for part in parts)
-    value = degrees + minutes / 60 + seconds / 3600
+    """Degrees, minutes and seconds; some programs write fewer, with decimals."""
+    value = float(sum(float(part) / 60**at for at, part in enumerate(np.atleast_1d(parts))))
     return -value if str(side).upper().startswith(negative) else value
-
-
-def _time(text: Any) -> np.datetime64:
-    try:
-        date, clock = str(text).strip("\x00 ").split(" ")
-        return np.datetime64(f"{date.replace(':', '-')}T{clock}", "s")
-    except ValueError:
-        return UNDATED

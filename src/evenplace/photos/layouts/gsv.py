@@ -14,7 +14,8 @@ import pyarrow as pa
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import to_metres, zone_of
-from evenplace.photos.layouts.tables import load_table, numbers
+from evenplace.photos.layouts.cells import numbers
+from evenplace.photos.layouts.tables import load_table
 from evenplace.photos.pictures import SUFFIXES
 from evenplace.photos.table import Photos, join_photos
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError
+from evenplace.photos.files import decode_text
 from evenplace.photos.layouts import sfxl
 from evenplace.photos.table import Photos
 
@@ -25,7 +26,7 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, *, images: str | Path | None = None, up: str = "z") -> Photos:
     """Read a list; `images` is the folder its names are in, `up` the model's axis for COLMAP."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in decode_text(path.read_bytes()).splitlines() if line.strip()]
     folder = Path(images) if images is not None else path.parent
     poses = _poses(lines)
     if poses:

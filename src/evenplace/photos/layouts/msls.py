@@ -18,7 +18,8 @@ import pyarrow as pa
 from evenplace.errors import PhotoError, unknown_name
 from evenplace.photos.gather import gather
 from evenplace.photos.geodesy import zone_of
-from evenplace.photos.layouts.tables import load_table, numbers, times
+from evenplace.photos.layouts.cells import numbers, times
+from evenplace.photos.layouts.tables import load_table
 from evenplace.photos.table import Photos, join_photos
 
 PARTS = ("database", "query")

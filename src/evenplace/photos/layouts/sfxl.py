@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from evenplace.arrays import Doubles, Ints
 from evenplace.errors import PhotoError
 from evenplace.photos.gather import gather
-from evenplace.photos.layouts.tables import numbers
+from evenplace.photos.layouts.cells import numbers
 from evenplace.photos.scan import first_pictures, picture_paths
 from evenplace.photos.table import Photos, Skipped
 

@@ -6,29 +6,33 @@ A folder with an `index.csv`, or with one table of its photos, counts as that ta
 
 import csv
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from evenplace.arrays import Doubles
 from evenplace.errors import PhotoError, SettingError, UnplacedError
-from evenplace.photos.files import shipped_tables
-from evenplace.photos.gather import files_beside, gather
+from evenplace.photos.choose import leave_repeats
+from evenplace.photos.files import decode_text, shipped_tables, text_encoding
+from evenplace.photos.gather import NO_FIX, files_beside, gather
 from evenplace.photos.geodesy import to_metres, zone_of
-from evenplace.photos.scan import check_exists
-from evenplace.photos.table import Photos
+from evenplace.photos.layouts.cells import numbers, read_angle, times
+from evenplace.photos.scan import check_exists, walk_pictures
+from evenplace.photos.table import Photos, Skipped
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".geojson", ".json")
 INDEX = "index.csv"
 _ONE = (".csv", ".tsv")  # a single one beside photos is their table
 USUAL: dict[str, tuple[str, ...]] = shipped_tables("photos/layouts/columns.toml")
 _DEGREES, _METRES = ("latitude", "longitude"), ("east", "north")
+_UTF8 = "utf8"  # which Arrow reads by itself, with or without a mark
+_MARKS = ",;\t|"  # what parts columns
 
 
 def recognises(path: Path) -> bool:
@@ -66,13 +70,15 @@ def say_read(path: Path, told: dict[str, str]) -> str:
 
 def _names(file: Path) -> list[str]:
     """The names of the columns, from the first line alone."""
-    line = _first_line(file).decode("utf-8-sig", "replace").strip("\r\n")
-    return next(csv.reader([line], delimiter=_delimiter(file)), [])
+    line = _first_line(file)
+    return next(csv.reader([line], delimiter=_delimiter(line)), [])
 
 
-def _first_line(file: Path) -> bytes:
+def _first_line(file: Path) -> str:
+    """The first line that is not empty."""
     with file.open("rb") as opened:
-        return opened.readline(1 << 16)
+        lines = decode_text(opened.read(1 << 16), whole=False).splitlines()
+    return next((line for line in lines if line.strip()), "")
 
 
 def read(path: Path, /, zone: int | None = None, *, files: bool = True, **names: str) -> Photos:
@@ -94,21 +100,34 @@ def read(path: Path, /, zone: int | None = None, *, files: bool = True, **names:
         columns["time"] = times(table.column(found["time"]))
     if "sequence" in found:
         columns["sequence"] = table.column(found["sequence"]).cast(pa.string()).combine_chunks()
-    reasons: dict[int, str] = {}
+    reasons = _unplaced(table, found, columns)
     if "path" in found:
-        named = table.column(found["path"])
-        columns["path"], reasons = _files(named, file) if files else (named, {})
+        columns["path"] = table.column(found["path"])
+        if files:
+            columns["path"], gone = _files(columns["path"], file)
+            reasons = gone | reasons
     others = set(table.column_names) - set(found.values()) - set(columns)
     for name in [one for one in table.column_names if one in others]:
         columns[name] = table.column(name).combine_chunks()
-    return gather(columns, reasons=reasons, where=file)
+    photos = gather(columns, reasons=reasons, where=file)
+    if not files:
+        return photos
+    unlisted = _unlisted(path, columns.get("path", [])) if path.is_dir() else []
+    skipped = [Skipped(one, f"{file.name} does not list it") for one in unlisted]
+    return leave_repeats(Photos(photos.table, [*photos.skipped, *skipped]))
+
+
+def _unlisted(folder: Path, listed: Sequence[str]) -> list[str]:
+    """Pictures of a folder that its table does not name."""
+    known = set(map(os.path.normpath, listed))
+    return sorted(one for one in walk_pictures(folder) if os.path.normpath(one) not in known)
 
 
 def _refuse_swapped(
     latitude: Doubles, longitude: Doubles, found: dict[str, str], file: Path
 ) -> None:
     """Recognise latitude and longitude in each other's place: no latitude is beyond 90."""
-    beyond = np.abs(latitude) > 90
+    beyond = (np.abs(latitude) > 90) & (np.abs(latitude) <= 180)
     if beyond.any() and beyond.mean() > 0.5 and not (np.abs(longitude) > 90).any():
         raise PhotoError(
             f"{file} has latitude and longitude swapped ({found['latitude']} reaches "
@@ -124,14 +143,26 @@ def load_table(file: Path, text: tuple[str, ...] = ()) -> pa.Table:
             return pq.read_table(file)
         if file.suffix.lower() in (".geojson", ".json"):
             return _geojson(file)
-        return _csv(file, text)
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as cause:
+        return _each_once(_csv(file, text), file)
+    except (pa.ArrowException, OSError, AttributeError, TypeError, ValueError) as cause:
         raise PhotoError(f"{file} cannot be read as a table ({cause}); check its rows") from cause
+    except KeyError as cause:
+        raise PhotoError(f"{file} is no table: it has no {cause}; export it as GeoJSON") from cause
 
 
-def _csv(file: Path, text: tuple[str, ...], encoding: str = "utf8") -> pa.Table:
-    """A table of text, whatever parts its columns; what is not UTF-8 is Western European."""
-    delimiter = _delimiter(file)
+def _each_once(table: pa.Table, file: Path) -> pa.Table:
+    """Columns of one name that are the same are one; those without a name say nothing."""
+    names: list[str] = table.column_names
+    at = {name: names.index(name) for name in names}
+    for number, name in enumerate(names):
+        if name.strip() and not table.column(number).equals(table.column(at[name])):
+            raise PhotoError(f"{file} has two columns called {name!r}; rename one of them")
+    return table.select([number for name, number in at.items() if name.strip()])
+
+
+def _csv(file: Path, text: tuple[str, ...], encoding: str = "") -> pa.Table:
+    """A table of text, whatever parts its columns; what is not Unicode is Western European."""
+    delimiter, encoding = _delimiter(_first_line(file)), encoding or _encoding(file)
     table = pa_csv.read_csv(
         file,
         read_options=pa_csv.ReadOptions(encoding=encoding),
@@ -142,63 +173,52 @@ def _csv(file: Path, text: tuple[str, ...], encoding: str = "utf8") -> pa.Table:
             decimal_point="," if delimiter == ";" else ".",  # 48.1 is read by `numbers` then
         ),
     )
-    if encoding == "utf8" and any(pa.types.is_binary(kind) for kind in table.schema.types):
-        return _csv(file, text, "cp1252")
-    return table
+    return table if encoding != _UTF8 or _is_text(table) else _csv(file, text, "cp1252")
 
 
-def _delimiter(file: Path) -> str:
+def _is_text(table: pa.Table) -> bool:
+    """Whether names and cells could be decoded."""
+    try:
+        return not any(map(pa.types.is_binary, [one.type for one in table.schema if one.name]))
+    except UnicodeDecodeError:
+        return False
+
+
+def _encoding(file: Path) -> str:
+    with file.open("rb") as opened:
+        found = text_encoding(opened.read(2))
+    return _UTF8 if found == "utf-8-sig" else found
+
+
+def _delimiter(first: str) -> str:
     """What parts the names of the columns: spreadsheets of many countries write semicolons."""
-    first = _first_line(file)
-    marks = (",", ";", "\t") if file.suffix.lower() != ".tsv" else ("\t",)
-    return max(marks, key=lambda mark: first.count(mark.encode()))
-
-
-def numbers(column: pa.Array | pa.ChunkedArray) -> Doubles:
-    """A column as numbers, NaN where it holds none; one cast when all are good."""
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = pc.if_else(pc.equal(column, ""), "nan", column)
-    try:
-        return np.asarray(column.cast(pa.float64()), np.float64)
-    except pa.ArrowInvalid:
-        return np.array([_number(value) for value in column.to_pylist()])
-
-
-def times(column: pa.ChunkedArray) -> pa.Array:
-    """A column as times: dates, ISO texts, or (milli)seconds since 1970; null otherwise."""
-    values = column.combine_chunks()
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        seconds = numbers(column)
-        seconds = np.where(seconds > 1e11, seconds / 1000, seconds)
-        return pa.array(np.where(np.isnan(seconds), 0, seconds).astype("datetime64[s]"),
-                        mask=np.isnan(seconds))  # fmt: skip
-    try:
-        return values.cast(pa.timestamp("s"), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(values), pa.timestamp("s"))
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return float("nan")
+    return max(_MARKS, key=first.count)
 
 
 def _geojson(file: Path) -> pa.Table:
-    features = json.loads(file.read_text(encoding="utf-8"))["features"]
+    """What features tell; only a point is a position, and any of them may tell more than others."""
     rows = []
-    for feature in features:
-        lon, lat = (feature.get("geometry") or {}).get("coordinates", (None, None))[:2]
+    for feature in json.loads(decode_text(file.read_bytes()))["features"]:
+        shape = feature.get("geometry") or {}
+        lon, lat = shape["coordinates"][:2] if shape.get("type") == "Point" else (None, None)
         rows.append({**(feature.get("properties") or {}), "longitude": lon, "latitude": lat})
-    return pa.Table.from_pylist(rows)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Values of one kind; of several, their texts."""
+    try:
+        return pa.array(values)
+    except pa.ArrowException:
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if {"latitude", "longitude"} <= set(found):
-        columns["latitude"] = numbers(table.column(found["latitude"]))
-        columns["longitude"] = numbers(table.column(found["longitude"]))
+        columns["latitude"] = numbers(table.column(found["latitude"]), read_angle)
+        columns["longitude"] = numbers(table.column(found["longitude"]), read_angle)
     if not {"east", "north"} <= set(found):
         metres = to_metres(columns["latitude"], columns["longitude"], zone)
         return columns | {"east": metres.east, "north": metres.north, "zone": metres.zone}
@@ -211,6 +231,19 @@ def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict
     else:
         columns["zone"] = np.full(len(columns["east"]), zone or 0)
     return columns
+
+
+def _unplaced(table: pa.Table, found: dict[str, str], columns: dict[str, Any]) -> dict[int, str]:
+    """What the rows say that have no position that can be read."""
+    axes = _METRES if {*_METRES} <= set(found) else _DEGREES
+    values = np.stack([columns[axis] for axis in axes])  # (2, N)
+    reasons = {}
+    for row in np.flatnonzero(np.isnan(values).any(axis=0)).tolist():
+        cells = (table.column(found[axis])[row].as_py() or "empty" for axis in axes)
+        told = ", ".join(map(" ".join, zip(axes, map(str, cells), strict=True)))
+        reasons[row] = f"it has no position ({told})"
+    nowhere = (values == 0).all(axis=0) & (axes == _DEGREES)
+    return reasons | dict.fromkeys(np.flatnonzero(nowhere).tolist(), NO_FIX)
 
 
 def _files(names: pa.ChunkedArray, file: Path) -> tuple[list[str], dict[int, str]]:

@@ -6,7 +6,7 @@ camera's clock was ahead of UTC.
 """
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -32,6 +32,8 @@ def read(
     path: Path, pattern: str | None = None, zone: int | None = None, *, offset: float = 0.0
 ) -> Photos:
     """Place every picture on the track; those outside it, or in a gap of it, are skipped."""
+    if not _tracks(path):
+        raise PhotoError(f"{path} has no track ({', '.join(ENDINGS)}); put it beside the photos")
     points = np.concatenate([read_track(one) for one in _tracks(path)])
     points = points[np.argsort(points[:, 0], kind="stable")]
     paths = picture_paths(path, pattern).to_pylist()
@@ -47,14 +49,19 @@ def read(
         raise PhotoError(
             f"no photo of {path} was taken during its track, which goes from "
             f"{_clock(points[0, 0])} to {_clock(points[-1, 0])} UTC; they were taken {taken}: is "
-            "the camera's clock in another zone? read_photos(…, offset=SECONDS)"
+            "the camera's clock in another zone? --offset SECONDS (offset= in Python)"
         )
     return gather_seen(seen, zone, path)
 
 
 def read_track(file: Path) -> Doubles:
     """Seconds since 1970, latitude and longitude of a track's points: (P, 3)."""
-    points = _gpx(file) if file.suffix.lower() == ".gpx" else _nmea(file)
+    try:
+        points = _gpx(file) if file.suffix.lower() == ".gpx" else _nmea(file)
+    except (ET.ParseError, KeyError, ValueError) as cause:
+        raise PhotoError(
+            f"{file} is no track that can be read ({cause}); export it again"
+        ) from cause
     if len(points) < 2:
         raise PhotoError(f"{file} has no two points with a time; export the track with times")
     return np.array(points)
@@ -65,18 +72,18 @@ def _tracks(folder: Path) -> list[Path]:
 
 
 def _gpx(file: Path) -> list[tuple[float, float, float]]:
-    try:
-        found = [one for one in ET.parse(file).iter() if one.tag.endswith("trkpt")]
-        return [
-            (datetime.fromisoformat((when.text or "").strip().replace("Z", "+00:00")).timestamp(),
-             float(one.attrib["lat"]), float(one.attrib["lon"]))
-            for one in found
-            if (when := one.find("{*}time")) is not None
-        ]  # fmt: skip
-    except (ET.ParseError, KeyError, ValueError) as cause:
-        raise PhotoError(
-            f"{file} is no track that can be read ({cause}); export it again"
-        ) from cause
+    found = [one for one in ET.parse(file).iter() if one.tag.endswith("trkpt")]
+    return [
+        (_seconds((when.text or "").strip()), float(one.attrib["lat"]), float(one.attrib["lon"]))
+        for one in found
+        if (when := one.find("{*}time")) is not None
+    ]
+
+
+def _seconds(text: str) -> float:
+    """Seconds since 1970 of an ISO time; one without a zone is UTC, whatever this machine's is."""
+    when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 _RMC = re.compile(
@@ -104,10 +111,11 @@ def _times(folder: Path, paths: list[str]) -> Doubles:
         lines = [line.strip() for line in lines if line.strip()]
         if len(lines) != len(paths):
             raise PhotoError(f"{listed} has {len(lines)} times for {len(paths)} pictures; one each")
-        return (
-            np.array([np.datetime64(line.replace(" ", "T"), "ns") for line in lines]).astype(float)
-            / 1e9
-        )
+        try:
+            read = np.array([np.datetime64(line.replace(" ", "T"), "ns") for line in lines])
+        except ValueError as cause:
+            raise PhotoError(f"{listed} is no list of times ({cause}); write ISO times") from cause
+        return read.astype(float) / 1e9
     return np.array([_time(one) for one in paths])
 
 
