@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,20 @@ import pytest
 from evenplace.errors import RunError
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores
+from evenplace.evaluation.truth import Truth
 from evenplace.report.evaluation import write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import A_TIER, gallery_html
 from evenplace.report.reasons import find_reasons, reason_rows, tell_reasons
 from evenplace.report.scatter import LEAST, Cloud, choose_places, gather_clouds, lay_out
-from evenplace.report.tables import COLUMNS, condition_rows, gain_rows, markdown, score_rows
+from evenplace.report.tables import (
+    COLUMNS,
+    condition_rows,
+    gain_rows,
+    markdown,
+    say_databases,
+    score_rows,
+)
 from evenplace.retrieval import open_index
 from tests.evaluation.test_scores import scored
 from tests.report.drawn import evaluated
@@ -133,6 +142,26 @@ def test_runs_on_other_queries_are_refused(systems: list[Scores], tmp_path: Path
     other = Predictions(**(vars(asked) | {"paths": [f"x{path}" for path in asked.paths]}))
     with pytest.raises(RunError, match="different queries"):
         write_report([systems[0], replace(systems[1], predictions=other)], tmp_path / "r")
+
+
+def test_runs_judged_by_another_truth_are_refused(systems: list[Scores], tmp_path: Path) -> None:
+    strict = replace(systems[1], truth=Truth(radius=10))
+    with pytest.raises(RunError, match=r"within 10 m and .* within 25 m; evaluate both alike"):
+        write_report([systems[0], strict], tmp_path / "r")
+
+
+def test_runs_of_other_databases_are_compared_and_that_is_said(
+    systems: list[Scores], tmp_path: Path
+) -> None:
+    assert say_databases(systems) == ""
+    asked = systems[1].predictions
+    fewer = asked.positives.copy()
+    fewer[:5] = 0
+    there = int((fewer > 0).sum())
+    other = replace(systems[1], predictions=Predictions(**(vars(asked) | {"positives": fewer})))
+    said = write_report([systems[0], other], tmp_path / "r").read_text()
+    assert "These are different databases" in said
+    assert f"{there} in that of {escape(other.name)}" in said
 
 
 def test_nothing_to_report_is_said(tmp_path: Path) -> None:

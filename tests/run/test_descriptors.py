@@ -410,3 +410,8 @@ def test_photos_that_do_not_say_which_way_they_look_are_not_counted_wrong(folder
     asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
     said = say("evaluate", folder / "run", *asked, "--heading", 45, code=2)
     assert "none of the 40 queries says; leave heading out" in said
+
+
+def test_no_bytes_at_all_are_refused_before_photos_are_read(folder: Path) -> None:
+    said = say("index", folder / "run", "--database", folder / "nowhere", "--bytes", 0, code=2)
+    assert "bytes=0 keeps nothing of a photo; use 1 or more" in said

@@ -107,7 +107,7 @@ class Laid:
 
     def how(self) -> dict[str, Any]:
         """What `Run.index` takes; an unknown codec is refused now rather than after hours."""
-        from evenplace.retrieval.codec import parse_codec
+        from evenplace.retrieval.codec import codec_for, parse_codec
 
         if self.size is not None and self.keep:
             raise SettingError(
@@ -115,6 +115,8 @@ class Laid:
             )
         if self.keep:
             parse_codec(self.keep)
+        if self.size is not None:
+            codec_for(1, self.size)
         return {"keep": self.keep or self.size, "verify": self.verify}
 
 

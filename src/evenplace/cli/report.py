@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenplace.cli.console import print_table, say
+from evenplace.cli.console import print_table, say, tell
 
 
 def report(
@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Write a page that compares runs; it opens from disk with no network."""
     from evenplace.report.evaluation import write_report
-    from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, score_rows
+    from evenplace.report.tables import COLUMNS, GAIN_COLUMNS, gain_rows, say_databases, score_rows
     from evenplace.run.run import Run
 
     systems = [Run(run).scores() for run in runs]
@@ -27,4 +27,6 @@ def report(
     print_table(COLUMNS, score_rows(systems))
     if len(systems) > 1:
         print_table(GAIN_COLUMNS, gain_rows(systems))
+    if differ := say_databases(systems):
+        tell(f"note: {differ}")
     say(f"report: {page}")

@@ -117,6 +117,11 @@ def _check(systems: Sequence[Scores], runs: Sequence[str | Path]) -> None:
                 f"{other.name} and {systems[0].name} were asked different queries; "
                 "evaluate both on the same ones"
             )
+        if other.truth != systems[0].truth:
+            raise RunError(
+                f"{other.name} was asked within {other.truth} and {systems[0].name} within "
+                f"{systems[0].truth}; evaluate both alike"
+            )
 
 
 def lead(systems: Sequence[Scores]) -> Markup:
@@ -149,6 +154,8 @@ def score_tables(told: Told) -> Section:
     text = slim_table(tables.COLUMNS, tables.score_rows(systems))
     if len(systems) > 1:
         text += slim_table(tables.GAIN_COLUMNS, tables.gain_rows(systems))
+    if differ := tables.say_databases(systems):
+        text += Markup("<p>{}</p>").format(differ)
     return Section("Scores", text, say("scores", first, first.cost))
 
 

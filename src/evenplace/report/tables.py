@@ -136,3 +136,18 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table for a file or an issue."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def say_databases(systems: Sequence[Scores]) -> str:
+    """That systems searched other photos, so that a difference is not theirs alone; or nothing."""
+    found = [system.predictions.positives for system in systems]
+    if all(np.array_equal(one, found[0]) for one in found[1:]):
+        return ""
+    each = ", ".join(
+        f"{(one > 0).sum()} in that of {system.name}"
+        for one, system in zip(found, systems, strict=True)
+    )
+    return (
+        f"These are different databases: of {len(found[0])} queries a match is there for {each}; "
+        "differences are of the photos too, not of the systems alone."
+    )
