@@ -312,6 +312,19 @@ def test_references_equal_pytorch_metric_learning(
     compare(theirs, ours, descriptors, chosen, ref_emb=others, ref_labels=where)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("theirs", "ours"), PAIRED)
+def test_a_photo_that_is_twice_in_a_batch_counts_as_theirs_does(
+    theirs: Any, ours: nn.Module, kind: torch.dtype
+) -> None:
+    draw = torch.Generator().manual_seed(8)
+    once = torch.randn(8, 64, generator=draw, dtype=kind)
+    twice = torch.cat([once[:1], once[:1], once[2:]])  # two rows of place 0
+    assert ours(twice, labels).item() == pytest.approx(theirs(twice, labels).item(), rel=1e-5)
+    grad = torch.autograd.grad(ours(twice.requires_grad_(), labels), twice)[0]
+    assert grad.isfinite().all()
+
+
 def test_references_without_what_they_need_are_a_sentence(descriptors: Tensor) -> None:
     with pytest.raises(SettingError, match="pass both"):
         ev.MultiSimilarity()(descriptors, labels, ref_emb=descriptors)

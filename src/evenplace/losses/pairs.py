@@ -181,8 +181,13 @@ def sare(
 
 
 def distances(similarity: Tensor) -> Tensor:
-    """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), flat where they meet."""
-    return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
+    """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), 0 and flat where they meet.
+
+    A photo that is twice in a batch is 0 from itself, so no mean over losses above 0 counts it.
+    """
+    squared = 2 - 2 * similarity
+    meet = squared <= 8 * torch.finfo(squared.dtype).eps  # what rounding leaves of 0
+    return squared.masked_fill(meet, 1.0).sqrt().masked_fill(meet, 0.0)
 
 
 def _hinge_mean(
