@@ -271,9 +271,9 @@ def test_centred_and_constant_together_are_refused() -> None:
         ev.LowVisitBiasPairs(COUNTS, centred=True, constant=True)
 
 
-def compare(theirs: Any, ours: nn.Module, z: Tensor, chosen: Any = None) -> None:
+def compare(theirs: Any, ours: nn.Module, z: Tensor, chosen: Any = None, **ref: Tensor) -> None:
     mine, yours = z.clone().requires_grad_(), z.clone().requires_grad_()
-    found, wanted = ours(mine, labels, chosen), theirs(yours, labels, chosen)
+    found, wanted = ours(mine, labels, chosen, **ref), theirs(yours, labels, chosen, **ref)
     assert found.item() == pytest.approx(wanted.item(), rel=1e-9)
     (a,), (b,) = torch.autograd.grad(found, mine), torch.autograd.grad(wanted, yours)
     assert torch.allclose(a, b, rtol=1e-7, atol=1e-10)
@@ -297,6 +297,43 @@ def test_losses_equal_pytorch_metric_learning(
 ) -> None:
     chosen = None if miner is None else miner(descriptors, labels)
     compare(theirs, ours, descriptors, chosen)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), PAIRED)
+@pytest.mark.parametrize("miner", [None, MultiSimilarityMiner(0.1), TripletMarginMiner(0.2)])
+def test_references_equal_pytorch_metric_learning(
+    theirs: Any, ours: nn.Module, miner: Any, descriptors: Tensor
+) -> None:
+    others = torch.randn(
+        11, descriptors.shape[1], generator=torch.Generator().manual_seed(77), dtype=torch.float64
+    )
+    where = torch.tensor([0, 1, 3, 9, 2, 0, 1, 3, 9, 2, 0])
+    chosen = None if miner is None else miner(descriptors, labels, others, where)
+    compare(theirs, ours, descriptors, chosen, ref_emb=others, ref_labels=where)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("theirs", "ours"), PAIRED)
+def test_a_photo_that_is_twice_in_a_batch_counts_as_theirs_does(
+    theirs: Any, ours: nn.Module, kind: torch.dtype
+) -> None:
+    draw = torch.Generator().manual_seed(8)
+    once = torch.randn(8, 64, generator=draw, dtype=kind)
+    twice = torch.cat([once[:1], once[:1], once[2:]])  # two rows of place 0
+    assert ours(twice, labels).item() == pytest.approx(theirs(twice, labels).item(), rel=1e-5)
+    grad = torch.autograd.grad(ours(twice.requires_grad_(), labels), twice)[0]
+    assert grad.isfinite().all()
+
+
+def test_references_without_what_they_need_are_a_sentence(descriptors: Tensor) -> None:
+    with pytest.raises(SettingError, match="pass both"):
+        ev.MultiSimilarity()(descriptors, labels, ref_emb=descriptors)
+    for loss in (ev.MultiSimilarity(mining=0.1), ev.Triplet()):
+        with pytest.raises(SettingError, match="pass a miner's indices_tuple"):
+            loss(descriptors, labels, ref_emb=descriptors, ref_labels=labels)
+    pair = (labels, labels)
+    with pytest.raises(SettingError, match="indices_tuple holds 2 arrays"):
+        ev.Contrastive()(descriptors, labels, pair, ref_emb=descriptors, ref_labels=labels)
 
 
 def test_our_mining_equals_their_miner(descriptors: Tensor) -> None:

@@ -1,9 +1,9 @@
 """Losses over pairs and triplets of a batch: one place together, two places apart (Eq. 7).
 
 Every loss is called as pytorch-metric-learning calls its own, (descriptors, labels,
-indices_tuple=None), makes the descriptors unit length, and returns a float32 scalar (float64
-for float64).  Labels are place numbers, the rows of `counts`; a number beyond them is a place
-nobody counted and is treated as the rarest one.
+indices_tuple=None, ref_emb=None, ref_labels=None), makes the descriptors unit length, and returns
+a float32 scalar (float64 for float64).  Labels are place numbers, the rows of `counts`; a number
+beyond them is a place nobody counted and is treated as the rarest one.
 """
 
 # B batch · D descriptor · C places · w weights · ν offsets · s_ij cosine of two photos
@@ -28,6 +28,7 @@ from .similarity import (
     hardest_triplets,
     list_pairs,
     of_places,
+    referred,
     similarities,
 )
 
@@ -180,8 +181,13 @@ def sare(
 
 
 def distances(similarity: Tensor) -> Tensor:
-    """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), flat where they meet."""
-    return (2 - 2 * similarity).clamp(min=1e-12).sqrt()
+    """Turn cosines into distances of unit descriptors, sqrt(2 - 2s), 0 and flat where they meet.
+
+    A photo that is twice in a batch is 0 from itself, so no mean over losses above 0 counts it.
+    """
+    squared = 2 - 2 * similarity
+    meet = squared <= 8 * torch.finfo(squared.dtype).eps  # what rounding leaves of 0
+    return squared.masked_fill(meet, 1.0).sqrt().masked_fill(meet, 0.0)
 
 
 def _hinge_mean(
@@ -213,10 +219,35 @@ class PairLoss(PriorLoss):
     takes: ClassVar[str] = "descriptors"
 
     def forward(
-        self, descriptors: Tensor, labels: Tensor, indices_tuple: IndicesTuple | None = None
+        self,
+        descriptors: Tensor,
+        labels: Tensor,
+        indices_tuple: IndicesTuple | None = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
     ) -> Tensor:
-        """Average the loss of (B, D) descriptors over their anchors, pairs or triplets."""
-        return self.compute(descriptors, labels, indices_tuple)
+        """Average the loss of (B, D) descriptors over their anchors, pairs or triplets.
+
+        ref_emb, ref_labels: (R, D), (R,) what anchors are compared with instead of one another.
+        """
+        if ref_emb is None and ref_labels is None:
+            return self.compute(descriptors, labels, indices_tuple)
+        if ref_emb is None or ref_labels is None:
+            raise SettingError("ref_emb and ref_labels say what and where; pass both")
+        mining = self.settings.get("mining")
+        if indices_tuple is None and mining not in (None, "all"):
+            raise SettingError(
+                f"mining={mining} chooses within a batch; with ref_emb pass a miner's indices_tuple"
+            )
+        pairs = referred(labels, ref_labels, indices_tuple)
+        joined = torch.cat([descriptors, ref_emb.to(descriptors.dtype)])
+        return self.compute(joined, torch.cat([labels, ref_labels]), pairs) * self.share(
+            len(labels), len(joined)
+        )
+
+    def share(self, anchors: int, photos: int) -> float:
+        """What makes a mean over anchors of one over all photos; of pairs it is one already."""
+        return 1.0
 
     def reach(self) -> dict[str, Any]:
         """Offsets are distances, and a constant one moves the margin."""
@@ -227,6 +258,9 @@ class MultiSimilarity(PairLoss):
     """`multi_similarity` with its settings."""
 
     formula = staticmethod(multi_similarity)
+
+    def share(self, anchors: int, photos: int) -> float:
+        return photos / max(anchors, 1)
 
     def reach(self) -> dict[str, Any]:
         """Offsets are multiplied by gamma_n, and a constant one moves the threshold."""

@@ -91,6 +91,16 @@ def list_pairs(
     )
 
 
+def referred(labels: Tensor, others: Tensor, indices_tuple: IndicesTuple | None) -> IndicesTuple:
+    """Pairs or triplets of anchors with others, numbered behind them; all if none are given."""
+    if indices_tuple is None:
+        same = labels[:, None] == others  # (B, R)
+        indices_tuple = (*same.nonzero(as_tuple=True), *(~same).nonzero(as_tuple=True))
+    behind = (0, 1, 0, 1) if len(indices_tuple) == 4 else (0, 1, 1)
+    moved = [one + far * len(labels) for one, far in zip(indices_tuple, behind, strict=False)]
+    return tuple(moved)
+
+
 @dataclass(frozen=True)
 class Triplets:
     """Anchor, positive and negative photos, three (T,) arrays of rows of a batch."""
