@@ -111,7 +111,7 @@ def test_one_descriptor_is_a_row_or_a_list_of_numbers(tmp_path: Path) -> None:
         np.save(tmp_path / "d.npy", np.arange(8.0).reshape(shape))
         assert read_descriptor(tmp_path / "d.npy").tolist() == list(range(8))
     np.save(tmp_path / "d.npy", np.zeros((2, 4)))
-    with pytest.raises(IndexFileError, match=r"has shape \(2, 4\); keep the descriptor of one"):
+    with pytest.raises(IndexFileError, match=r"has shape \(2, 4\); give the descriptor of one"):
         read_descriptor(tmp_path / "d.npy")
 
 
