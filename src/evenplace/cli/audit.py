@@ -11,6 +11,7 @@ from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
     from evenplace.places import Places
+    from evenplace.report.audit import Audit
 
 
 @grouped
@@ -48,12 +49,7 @@ def audit(
         path, cell=cell, min_photos=min_photos, against=against, descriptors=descriptors,
         predictions=predictions, layout=which.layout, **which.chosen(),
     )  # fmt: skip
-    columns, rows = found.table()
-    print_table(columns, rows, found.places.summary().splitlines()[0])
-    cities, each = found.city_table()
-    if each:
-        print_table(cities, each, "city by city, and together")
-    console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
+    _print(found)
     if figures is not None:
         _draw(figures, {title_of(path): found.places}, beside or [], cell, min_photos)
     if out is not None:
@@ -61,6 +57,15 @@ def audit(
         say(f"wrote {write_audit(found, out, title=title, tiles=tiles)}")
     elif figures is None:
         say("with a map and pictures: --out audit.html")
+
+
+def _print(found: "Audit") -> None:
+    columns, rows = found.table()
+    print_table(columns, rows, found.places.summary().splitlines()[0])
+    cities, each = found.city_table()
+    if each:
+        print_table(cities, each, "city by city, and together")
+    console.print(found.sentence(), *found.notes(), sep="\n", markup=False)
 
 
 def _draw(

@@ -1,11 +1,15 @@
 """evenplace coverage: where would the next photos help most?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenplace.cli.console import bars, print_table, say, tell
+
+if TYPE_CHECKING:  # torch loads when the verb runs, not when help is asked for
+    from evenplace.places.wanted import HeldOut
+    from evenplace.retrieval import Search
 
 
 def coverage(
@@ -26,7 +30,6 @@ def coverage(
     from evenplace.places.wanted import check_most, find_wanted
     from evenplace.report.answers import check_out
     from evenplace.report.wanted import KINDS, wanted_row, write_wanted
-    from evenplace.run.held_out import hold_out
     from evenplace.run.run import Run
 
     engine = Run.open(what).search() if (what / "recipe.toml").exists() else None
@@ -35,17 +38,7 @@ def coverage(
     for file in out or []:  # refused before minutes of asking
         check_out(file, KINDS, photos.zones, replace)
     places = Grid().partition(photos) if engine is None else engine.index.places
-    held = None
-    if engine is not None:
-        with bars() as announce:
-            held = hold_out(engine, progress=announce("asking about its own photos"))
-        if held is None:
-            tell("none of its own photos can be opened; the list goes by their number")
-    if held is not None:
-        say(
-            f"{len(held.right)} of its own photos asked about, each left out: "
-            f"{100 * held.right.mean():.0f} % found within 25 m"
-        )
+    held = None if engine is None else _hold_out(engine)
     wanted = find_wanted(photos, places, most, held)
     rows = [wanted_row(one) for one in wanted[:20]]
     for row, one in zip(rows, wanted, strict=False):
@@ -56,3 +49,19 @@ def coverage(
     for file in out or []:
         write_wanted(wanted, places, file)
         say(f"written: {file}")
+
+
+def _hold_out(engine: "Search") -> "HeldOut | None":
+    """Ask about some of the run's own photos, each left out, and say how that went."""
+    from evenplace.run.held_out import hold_out
+
+    with bars() as announce:
+        held = hold_out(engine, progress=announce("asking about its own photos"))
+    if held is None:
+        tell("none of its own photos can be opened; the list goes by their number")
+        return None
+    say(
+        f"{len(held.right)} of its own photos asked about, each left out: "
+        f"{100 * held.right.mean():.0f} % found within 25 m"
+    )
+    return held

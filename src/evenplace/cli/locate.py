@@ -46,26 +46,31 @@ def locate(
     if undo is not None:
         undo_positions(undo)
         return
-    if bool(photos) == (descriptor is not None):
-        raise SettingError("locate takes photos or --descriptor FILE, one of them")
     promise.check()
+    tagging = tags.how(output.replace, promise.min_precision)
+    more = bool(output.out or tagging or walk.sequence)
+    _check(photos, descriptor, more)
     opened = Run.open(run, **how.how(quiet=output.as_json))
     asked = find_asked(photos or [])
-    tagging = tags.how(output.replace, promise.min_precision)
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     ways = asdict(promise) | {"verify": verify}
-    more = bool(output.out or tagging or walk.sequence)
-    if descriptor is not None and more:
-        raise SettingError(
-            "--out, --sequence and written positions are of photos; a --descriptor's answer is "
-            "printed: leave them out"
-        )
     if descriptor is not None or (alone and not more):
         _locate_one(opened, (photos or [""])[0], descriptor, k, ways, output.as_json)
         return
     opened = Run.open(run, **how.how(quiet=output.as_json), expected=len(asked.paths))
     many = Many(k=k, output=output, every=every, tagging=tagging, walk=walk, **ways)
     locate_many(opened, asked, many)
+
+
+def _check(photos: list[str] | None, descriptor: Path | None, more: bool) -> None:
+    """Refuse what is neither photos nor a descriptor, and of a descriptor what photos are for."""
+    if bool(photos) == (descriptor is not None):
+        raise SettingError("locate takes photos or --descriptor FILE, one of them")
+    if descriptor is not None and more:
+        raise SettingError(
+            "--out, --sequence and written positions are of photos; a --descriptor's answer is "
+            "printed: leave them out"
+        )
 
 
 def _locate_one(

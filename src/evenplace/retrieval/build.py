@@ -118,19 +118,16 @@ def index_descriptors(
 ) -> Index:
     """Lay out descriptors from anywhere; without prototypes a place's is its photos' mean.
 
-    descriptors: (N, D) unit, in the order of the photos: an array, a memory map, what
-    `read_descriptors` opens (rows are read as they are needed), a tensor, a table, or blocks of
-    rows as they come.
-    scale: makes logits of the scores; without prototypes it is fitted to the photos
-    (`fit_scale`).  extra: what else to keep of each photo, (N, W) by name, given like descriptors.
-    levels: classes whose sums score the places, instead of their prototypes.
-    keep: descriptors in fewer bytes: a codec's name (`codec`), or how many bytes a photo.
-    learn: without prototypes, what moves them from the means: "softmax" or "low-visit-bias".
-    whole: told D when all is written and before anybody sees it; nothing was refused till then.
+    descriptors: (N, D) unit, in the photos' order: an array, a memory map, what `read_descriptors`
+    opens, a tensor, a table, or blocks of rows as they come.  scale: makes logits of the scores;
+    without prototypes it is fitted to the photos (`fit_scale`).  extra: what else to keep of each
+    photo, (N, W) by name, given like descriptors.  levels: classes whose sums score the places,
+    instead of their prototypes.  keep: descriptors in fewer bytes: a codec's name (`codec`), or
+    how many bytes a photo.  learn: without prototypes, what moves them from the means: "softmax"
+    or "low-visit-bias".  whole: told D when all is written and before anybody sees it.
     """
-    folder = Path(out)
     places = mark_means(places, learn == MEANS) if prototypes is None else places
-    with writing(folder) as draft:
+    with writing(Path(out)) as draft:
         scale = SCALE if scale is None and prototypes is not None else scale or 0.0
         photos, order = once(photos, places)
         with arrived(descriptors, len(photos), draft.path) as values:
@@ -149,7 +146,7 @@ def index_descriptors(
             spectra=tuple(spectra),
         )  # fmt: skip
         whole(dim)
-    return open_index(folder)
+    return open_index(out)
 
 
 def index_again(
