@@ -4,22 +4,23 @@ import shutil
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from threading import Event, Timer
+from threading import Event, Thread, Timer
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from evenplace.describe import engines
+from evenplace.describe import engines, onnx_engine
 from evenplace.describe.decoding import in_order
 from evenplace.describe.describer import Describer
-from evenplace.describe.onnx_engine import own_cores
+from evenplace.describe.onnx_engine import SharedNetwork, open_session, own_cores
 from evenplace.errors import SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.fingerprint import fingerprint_of
 from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import build_network
+from evenplace.retrieval.local_features import XFEAT
 from evenplace.training.recipe import read_recipe
 from tests.networks.known_weights import known_photos
 
@@ -234,3 +235,43 @@ def test_every_method_that_exports_agrees_with_torch(kind: str, tmp_path: Path) 
     found = Describer(tmp_path / "model.safetensors", engine="onnxruntime").describe(photos)
     wanted = Describer(network).describe(photos)
     np.testing.assert_allclose(found.descriptors, wanted.descriptors, atol=CLOSE)
+
+
+def test_whoever_asks_a_small_network_alone_gets_all_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on, asked = Event(), Event(), []
+
+    class Waiting:
+        def __init__(self, path: Path, threads: int) -> None:
+            self.threads = threads
+
+        def run(self, wanted: None, given: dict[str, str]) -> list[str]:
+            asked.append((given["who"], self.threads))
+            if given["who"] == "first":
+                began.set()
+                assert go_on.wait(10)
+            elif given["who"] == "broken":
+                raise ValueError
+            return [given["who"]]
+
+    monkeypatch.setattr(onnx_engine, "open_session", Waiting)
+    monkeypatch.setattr(onnx_engine, "own_cores", lambda: 4)
+    shared = SharedNetwork(tmp_path / "small.onnx")
+    first = Thread(target=shared.run, args=({"who": "first"},))
+    first.start()
+    assert began.wait(10)
+    assert shared.run({"who": "second"}) == ["second"]  # type: ignore[dict-item,comparison-overlap]
+    go_on.set()
+    first.join()
+    with pytest.raises(ValueError):  # noqa: PT011
+        shared.run({"who": "broken"})  # type: ignore[dict-item]
+    shared.run({"who": "third"})  # type: ignore[dict-item]
+    assert asked == [("first", 4), ("second", 1), ("broken", 4), ("third", 4)]
+
+
+def test_all_cores_find_the_points_that_one_finds() -> None:
+    grey = np.random.default_rng(0).uniform(0, 255, (1, 1, 320, 224)).astype(np.float32)
+    one, four = (open_session(XFEAT, threads).run(None, {"grey": grey}) for threads in (1, 4))
+    for mine, other in zip(one, four, strict=True):
+        np.testing.assert_array_equal(mine, other)

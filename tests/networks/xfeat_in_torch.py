@@ -2,10 +2,11 @@
 
     python -m tests.networks.xfeat_in_torch xfeat.pt      the authors' weights → the ONNX file
 
-The network is the authors' without its part for dense matching, batch norms folded; the file also
-keeps only the peaks of the point map and makes descriptors unit.  Weights lie in it as float16.
+The network is the authors' without its part for dense matching, batch norms folded and cells read
+by the first convolution of the point map; the file also keeps only the peaks of that map and turns
+unit descriptors to the axes that are kept of them.  Weights lie in it as float16.
 
-    B pictures · H, W their sides, multiples of 32
+    B pictures · H, W their sides, multiples of 32 · D axes
 """
 
 import sys
@@ -21,7 +22,9 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from evenplace.networks.weightfiles import read_weights
+from evenplace.retrieval.local_features import XFEAT
 
+_OURS = ("net.", "axes")  # weights in the file
 _CELL = 8  # pixels a cell of the maps is wide
 
 
@@ -48,6 +51,7 @@ class XFeatNetwork(nn.Module):
         self.block_fusion = _block((64, 64, 3, 1), (64, 64, 3, 1)).append(nn.Conv2d(64, 64, 1))
         self.heatmap_head = _block((64, 64, 1, 1), (64, 64, 1, 1)).append(nn.Conv2d(64, 1, 1))
         self.keypoint_head = _block(*[(64, 64, 1, 1)] * 3).append(nn.Conv2d(64, _CELL**2 + 1, 1))
+        self.cells: nn.Module = nn.PixelUnshuffle(_CELL)
 
     def forward(self, grey: Tensor) -> XFeatMaps:
         """grey: (B, 1, H, W), any range: each picture is normalised by itself."""
@@ -61,8 +65,11 @@ class XFeatNetwork(nn.Module):
             for one in (coarse, coarsest)
         ]
         fused = self.block_fusion(middle + widened[0] + widened[1])
-        cells = self.keypoint_head(functional.pixel_unshuffle(grey, _CELL))  # last: no point here
-        chance = functional.pixel_shuffle(cells.softmax(1)[:, :-1], _CELL)
+        cells = self.keypoint_head(self.cells(grey))  # last: no point here
+        odds = (
+            cells - cells.amax(1, keepdim=True)
+        ).exp()  # softmax, which onnxruntime takes 5 ms for
+        chance = functional.pixel_shuffle(odds[:, :-1] / odds.sum(1, keepdim=True), _CELL)
         return XFeatMaps(fused, chance, self.heatmap_head(fused).sigmoid())
 
 
@@ -98,7 +105,11 @@ def load_xfeat(weights: Path) -> XFeatNetwork:
     if folded:
         _fold(network)
     tensors = _initialisers(weights) if folded else read_weights(weights)
-    own = {key: value for key, value in tensors.items() if not key.startswith("fine_matcher")}
+    own = {
+        key.removeprefix("net."): value
+        for key, value in tensors.items()
+        if not key.startswith(("fine_matcher", "axes"))
+    }
     counters = {key: value for key, value in network.state_dict().items() if value.ndim == 0}
     network.load_state_dict(counters | own)
     network.eval().requires_grad_(False)
@@ -108,34 +119,40 @@ def load_xfeat(weights: Path) -> XFeatNetwork:
 
 
 class Peaks(nn.Module):
-    """What the ONNX file computes: unit descriptors, peaks of the point map, reliability."""
+    """What the ONNX file computes: turned descriptors, peaks of the point map, reliability."""
 
-    def __init__(self, net: XFeatNetwork) -> None:
+    def __init__(self, net: XFeatNetwork, axes: Tensor) -> None:
         super().__init__()
         self.net = net
+        self.axes = nn.Parameter(axes, requires_grad=False)  # (D, 64, 1, 1)
 
     def forward(self, grey: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         seen = self.net(grey)
         peak = seen.points == functional.max_pool2d(seen.points, 5, 1, 2)
         return (
-            functional.normalize(seen.descriptors, dim=1),
+            functional.conv2d(functional.normalize(seen.descriptors, dim=1), self.axes),
             peak.to(seen.points.dtype) * seen.points,
             seen.reliability,
         )
 
 
-def write_onnx(network: XFeatNetwork, path: Path) -> None:
+def load_peaks(weights: Path = XFEAT) -> Peaks:
+    """What our ONNX file computes, with its own weights or the authors'; the axes are the file's."""
+    return Peaks(load_xfeat(weights), _initialisers(XFEAT)["axes"]).eval()
+
+
+def write_onnx(peaks: Peaks, path: Path) -> None:
     """Write the network for pictures of any sides that are multiples of 32."""
     high, wide = (torch.export.Dim(side, min=1, max=64) for side in ("high", "wide"))
     with torch.no_grad():
         torch.onnx.export(
-            Peaks(network).eval(), (torch.rand(1, 1, 320, 480),), path,
+            peaks, (torch.rand(1, 1, 320, 480),), path,
             input_names=["grey"], output_names=["descriptors", "peaks", "reliability"],
             dynamic_shapes={"grey": {2: 32 * high, 3: 32 * wide}},
             dynamo=True, external_data=False, verbose=False,
         )  # fmt: skip
     model = onnx.load(path)
-    for kept in [one for one in model.graph.initializer if one.name.startswith("net.")]:
+    for kept in [one for one in model.graph.initializer if one.name.startswith(_OURS)]:
         half = numpy_helper.to_array(kept).astype("float16")
         model.graph.initializer.remove(kept)
         model.graph.initializer.append(numpy_helper.from_array(half, f"half.{kept.name}"))
@@ -149,16 +166,27 @@ def _fold(network: XFeatNetwork) -> None:
     for part in network.modules():
         if isinstance(part, _Layer):
             part.fold()
+    reader = network.keypoint_head[0].layer[0]  # (64, 64, 1, 1) of unshuffled cells
+    network.keypoint_head[0].layer[0] = _reshaped(reader, (64, 1, _CELL, _CELL), stride=_CELL)
+    network.cells = nn.Identity()
+
+
+def _reshaped(layer: nn.Conv2d, shape: tuple[int, ...], stride: int) -> nn.Conv2d:
+    """The same convolution where a cell of pixels is its input, not one pixel of many channels."""
+    other = nn.Conv2d(shape[1], shape[0], shape[2], stride)
+    other.weight = nn.Parameter(layer.weight.reshape(shape), requires_grad=False)
+    other.bias = layer.bias
+    return other
 
 
 def _initialisers(path: Path) -> dict[str, Tensor]:
     found: dict[str, Any] = {
-        one.name.removeprefix("half.net."): torch.from_numpy(numpy_helper.to_array(one).copy())
+        one.name.removeprefix("half."): torch.from_numpy(numpy_helper.to_array(one).copy())
         for one in onnx.load(path).graph.initializer
-        if one.name.startswith("half.net.")
+        if one.name.startswith("half.")
     }
     return {name: weights.float() for name, weights in found.items()}
 
 
 if __name__ == "__main__":
-    write_onnx(load_xfeat(Path(sys.argv[1])), Path("src/evenplace/networks/embedded/xfeat.onnx"))
+    write_onnx(load_peaks(Path(sys.argv[1])), XFEAT)

