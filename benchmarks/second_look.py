@@ -1,7 +1,7 @@
 """What the second look costs a query, and an index.
 
     evenplace demo --run runs/demo
-    python benchmarks/second_look.py runs/demo/seed-0/dapr-m PHOTOS [--photos 100] [--verify 0 20 50]
+    python benchmarks/second_look.py runs/demo/seed-0/dapr-m PHOTOS --photos 100
 
 Photos are asked one after another, as a phone would; then their points are found as an index finds
 them, on all cores.  Medians of the clock; nothing else should run.

@@ -137,7 +137,7 @@ class Peaks(nn.Module):
 
 
 def load_peaks(weights: Path = XFEAT) -> Peaks:
-    """What our ONNX file computes, with its own weights or the authors'; the axes are the file's."""
+    """What our ONNX file computes, by its own weights or the authors'; its axes."""
     return Peaks(load_xfeat(weights), _initialisers(XFEAT)["axes"]).eval()
 
 
@@ -166,17 +166,11 @@ def _fold(network: XFeatNetwork) -> None:
     for part in network.modules():
         if isinstance(part, _Layer):
             part.fold()
-    reader = network.keypoint_head[0].layer[0]  # (64, 64, 1, 1) of unshuffled cells
-    network.keypoint_head[0].layer[0] = _reshaped(reader, (64, 1, _CELL, _CELL), stride=_CELL)
-    network.cells = nn.Identity()
-
-
-def _reshaped(layer: nn.Conv2d, shape: tuple[int, ...], stride: int) -> nn.Conv2d:
-    """The same convolution where a cell of pixels is its input, not one pixel of many channels."""
-    other = nn.Conv2d(shape[1], shape[0], shape[2], stride)
-    other.weight = nn.Parameter(layer.weight.reshape(shape), requires_grad=False)
-    other.bias = layer.bias
-    return other
+    first: Any = network.keypoint_head[0]
+    whole = nn.Conv2d(1, _CELL**2, _CELL, _CELL)  # of a cell's pixels, unshuffled or not
+    whole.weight = nn.Parameter(first.layer[0].weight.reshape(whole.weight.shape))
+    whole.bias = first.layer[0].bias
+    first.layer[0], network.cells = whole.requires_grad_(False), nn.Identity()
 
 
 def _initialisers(path: Path) -> dict[str, Tensor]:

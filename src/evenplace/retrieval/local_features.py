@@ -140,7 +140,8 @@ class XFeat:
         spots = np.stack([x / (width - 1), y / (height - 1)], axis=1).astype(np.float32)  # (K, 2)
         sure = peaks[0, y, x] * sample(reliability[0, ..., None], spots, cubic=False)[:, 0]
         best = np.argsort(-sure, kind="stable")[: self.count]
-        points = np.stack([x, y], axis=1)[best] * (picture.width / width, picture.height / height)
+        shares = picture.width / width, picture.height / height
+        points = (np.stack([x, y], axis=1)[best] * shares).astype(np.float32)
         cells = np.ascontiguousarray(described.transpose(1, 2, 0))  # (h, w, D)
         return as_features(points, sample(cells, spots[best], cubic=True), picture)
 
