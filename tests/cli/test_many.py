@@ -488,3 +488,22 @@ def test_a_track_with_a_gap_says_which_photos_it_cannot_place(here: Path) -> Non
     said = " ".join(typed("photos check trip").split())
     assert "layout track: 1 photos" in said
     assert "it was taken in a gap of the track of #### s 1 trip/img_01.jpg" in said
+
+
+def test_photos_of_another_light_are_asked_together(here: Path, town: Path) -> None:
+    (here / "dusk").mkdir()
+    for path in (town / "database").iterdir():
+        picture = np.asarray(Image.open(path), np.float32) * (0.35, 0.5, 0.9) + (0, 10, 40)
+        Image.fromarray(picture.clip(0, 255).astype(np.uint8)).save(here / "dusk" / path.name)
+    alone, together = (
+        np.mean(
+            [
+                json.loads(line)["matches"][0]["similarity"]
+                for line in said.splitlines()
+                if line.startswith("{")
+            ]
+        )
+        for said in (typed(f"locate run dusk --json {way}") for way in ("--no-centre", "--centre"))
+    )
+    assert together > alone + 0.02
+    assert "photos that are asked together" in typed("locate run trip/img_00.jpg --centre", 2)

@@ -415,3 +415,22 @@ def test_photos_that_do_not_say_which_way_they_look_are_not_counted_wrong(folder
 def test_no_bytes_at_all_are_refused_before_photos_are_read(folder: Path) -> None:
     said = say("index", folder / "run", "--database", folder / "nowhere", "--bytes", 0, code=2)
     assert "bytes=0 keeps nothing of a photo; use 1 or more" in said
+
+
+def test_queries_of_another_day_are_moved_to_the_database(folder: Path, tmp_path: Path) -> None:
+    rows = np.load(folder / "queries.npy") + np.random.default_rng(9).normal(0, 0.25, 32)
+    np.save(tmp_path / "night.npy", rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    run = tmp_path / "run"
+    given = ("--descriptors", folder / "database.npy", "--database", folder / "database.csv")
+    say("index", run, *given)
+    asked = ("evaluate", run, "--queries", folder / "queries.csv", "--descriptors")
+    say(*asked, tmp_path / "night.npy")
+    alone = ep.Run(run).scores()
+    told = say(*asked, tmp_path / "night.npy", "--centre")
+    together = ep.Run(run).scores()
+    assert "all of these photos differ from the database in one way" in told
+    assert together.moved > 0.4 > alone.moved == 0
+    assert together.recall[1] > alone.recall[1] + 0.2
+    say(*asked, folder / "queries.npy", "--centre")
+    assert ep.Run(run).scores().moved == 0
+    assert "one way" not in say(*asked, tmp_path / "night.npy", "--no-centre")

@@ -10,6 +10,7 @@ from evenplace.cli.console import bars, print_skipped, print_table, say, tell
 from evenplace.cli.options import (
     AllowPartial,
     Batched,
+    Centre,
     Heading,
     IndexedRun,
     Promise,
@@ -62,11 +63,12 @@ class Ways:
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None
     exact: Annotated[bool, typer.Option(help="search the whole database")] = False
     verify: Verify = None
+    centre: Centre = None
 
     def told(self) -> dict[str, Any]:
-        """Those that were given; 0 is an answer, though it equals False."""
-        given = vars(self).items()
-        return {name: value for name, value in given if value is not None and value is not False}
+        """Those that were given; nobody can say that the search is not exact."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return given if self.exact else {k: v for k, v in given.items() if k != "exact"}
 
 
 @grouped

@@ -9,7 +9,7 @@ import typer
 
 from evenplace.cli.console import print_table, say
 from evenplace.cli.locate_many import Many, Output, Tags, Walk, locate_many, undo_positions
-from evenplace.cli.options import Batched, IndexedRun, Promise, Verify, grouped
+from evenplace.cli.options import Batched, Centre, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def locate(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="how many answers")] = 5,
     verify: Verify = None,
+    centre: Centre = None,
     promise: Promise,
     output: Output,
     every: Annotated[float, typer.Option(help="seconds between the frames of a video")] = 1.0,
@@ -55,10 +56,12 @@ def locate(
     alone = len(asked.paths) == 1 and [*asked.paths] == photos and not asked.videos
     ways = asdict(promise) | {"verify": verify}
     if descriptor is not None or (alone and not more):
+        if centre:
+            raise SettingError("--centre is for photos that are asked together; leave it out")
         _locate_one(opened, (photos or [""])[0], descriptor, k, ways, output.as_json)
         return
     opened = Run.open(run, **how.how(quiet=output.as_json), expected=len(asked.paths))
-    many = Many(k=k, output=output, every=every, tagging=tagging, walk=walk, **ways)
+    many = Many(k=k, output=output, every=every, tagging=tagging, walk=walk, centre=centre, **ways)
     locate_many(opened, asked, many)
 
 

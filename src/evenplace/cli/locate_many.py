@@ -101,6 +101,7 @@ class Many:
     min_precision: float | None
     insist: bool
     verify: int | None
+    centre: bool | None
     output: Output
     every: float
     walk: Walk
@@ -152,7 +153,8 @@ def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, 
     from evenplace.run.walks import CANDIDATES
 
     way = {"index": index, "k": many.k, "min_precision": many.min_precision,
-           "verify": many.verify, "every": many.every, "sequence": many.walk.sequence}  # fmt: skip
+           "verify": many.verify, "every": many.every, "sequence": many.walk.sequence,
+           "centre": many.centre}  # fmt: skip
     journal = Journal(next(iter(many.output.files), None), way, asked.paths, many.output.replace)
     before, began = len(journal.answers), time.perf_counter()
     if before:
@@ -164,7 +166,8 @@ def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, 
         found = run.locate_many(
             asked, max(many.k, CANDIDATES) if many.walk.sequence else many.k,
             min_precision=None if many.walk.sequence else many.min_precision,
-            insist=many.insist, verify=many.verify, every=many.every, done=journal.done,
+            insist=many.insist, verify=many.verify, centre=many.centre, every=many.every,
+            done=journal.done,
             progress=lambda done, _: show(before + done, max(len(asked.paths), before + done)),
         )  # fmt: skip
         for block in found:

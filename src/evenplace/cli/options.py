@@ -24,6 +24,13 @@ Verify = Annotated[
     int | None,
     typer.Option("--verify", help="candidates to look at a second time; 0 for none"),
 ]
+Centre = Annotated[
+    bool | None,
+    typer.Option(
+        "--centre/--no-centre",
+        help="take out what sets all photos asked apart from the database: season, light, camera",
+    ),
+]
 QueryDescriptors = Annotated[
     Path | None,
     typer.Option("--descriptors", help="the queries' descriptors, computed elsewhere: .npy or .h5"),

@@ -3,7 +3,7 @@
 Q queries · k hits · n shortlisted places
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ def score(
         raise PhotoError("there are no queries; name photos to ask with")
     truth.check_headings(queries, engine.index.photos)
     descriptors = np.asarray(given_rows(descriptors, len(queries))[:], np.float32)
+    engine = engine.together(descriptors)
     asked = ask(engine, queries, descriptors, truth)
     guesses = engine.best_places(descriptors, max(RANKS))
     predictions = predict(engine, queries, truth, asked, guesses)
@@ -90,7 +91,8 @@ def score(
         pool_size=float(asked.pool_sizes.mean()),
         latency=latency,
     )
-    return summarise(name, predictions, engine.index.places, cost, truth, queries.skipped)
+    found = summarise(name, predictions, engine.index.places, cost, truth, queries.skipped)
+    return replace(found, moved=engine.moved)
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ class Scores:
     predictions: Predictions = field(repr=False, compare=False)  # what was counted
     places: Places = field(repr=False, compare=False)  # what the tiers are of
     skipped: tuple[Skipped, ...] = ()  # queries that could not be read
+    moved: float = 0.0  # how far all queries were moved to where the database is, of length 1
 
     @property
     def recall(self) -> dict[int, float]:

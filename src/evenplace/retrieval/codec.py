@@ -34,6 +34,7 @@ from evenplace.retrieval.arrays import (
     Rows,
     compare_rows,
     map_array,
+    unit,
     widened,
     write_array,
 )
@@ -84,8 +85,7 @@ class Codec:
         short = given @ self.axes
         if self.offset is not None:
             short -= self.offset
-        turned: Floats = short / np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
-        return turned
+        return unit(short)
 
     def encode(self, turned: Floats) -> NDArray[Any]:
         """(N, d) -> (N, W)."""

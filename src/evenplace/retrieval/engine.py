@@ -46,6 +46,7 @@ class Search:
     shortlist: places the classifier keeps; all of them when there are fewer.  exact: compare the
     whole database instead and rank the places of the 256 photos most like the query; photos in no
     place are found too.
+    centre: queries that come together are moved to where the database is (`together`).
     facing: an answer must also look the query's way, so only candidates that do count towards its
     confidence.  Without a describer it answers descriptors.  calibration: makes probabilities of
     confidences; one that was learned for another way of asking is refused.  min_precision: abstain
@@ -66,6 +67,7 @@ class Search:
         rerank: str | Reranker = "l2",
         confidence: str | Confidence = "mass",
         exact: bool = False,
+        centre: bool = False,
         facing: bool = False,
         min_precision: float | None = None,
         insist: bool = False,
@@ -75,7 +77,7 @@ class Search:
     ) -> None:
         if shortlist < 1:
             raise SettingError(f"shortlist={shortlist} keeps no place; use 1 or more")
-        self.describer, self.exact, self.look = describer, exact, look
+        self.describer, self.exact, self.look, self.centre = describer, exact, look, centre
         self.rule = build_reranker(rerank) if isinstance(rerank, str) else rerank
         self.confidence: Confidence = (
             build_confidence(confidence) if isinstance(confidence, str) else confidence
@@ -125,6 +127,22 @@ class Search:
         newest._open(Pair(renewed[0], renewed[-1]))
         newest.look = None if self.look is None else self.look.on(newest.index)
         return newest
+
+    def together(self, descriptors: Floats) -> "Search":
+        """This engine for queries that come as a set, by their descriptors; itself if they do not.
+
+        What sets all of them apart from the database, season, light or camera, is taken out.
+        """
+        if not self.centre:
+            return self
+        ours = copy(self)
+        ours.pair = self.pair.moved(self._checked(descriptors, 1))
+        return ours
+
+    @property
+    def moved(self) -> float:
+        """How far queries are moved before they find their places, of their length of 1."""
+        return float(np.linalg.norm(self.pair.shifts[0])) if self.pair.shifts else 0.0
 
     def answer(self, photo: str | bytes, k: int = 5) -> Answer:
         """Say where a photo was taken, how sure that is, and what else it might be."""
@@ -254,8 +272,8 @@ class Search:
         clock.append(time.perf_counter())
         pools = collect(self.places, self.store, sought, ranked, found, nearest)
         if self.ranking.codec.refines:
-            given = self.pair.split(queries)[-1]
-            pools = refined(pools, given, self.ranking.columns["exact"])
+            given, exact = self.pair.given(queries), self.ranking.columns["exact"]
+            pools = refined(pools, given, exact)
         pools = pools if hidden is None else pools.hiding(hidden)
         clock.append(time.perf_counter())
         rankings, look_ms = rank_batch(self.rule, pools), np.zeros(len(queries))

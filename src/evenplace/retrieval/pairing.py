@@ -3,14 +3,15 @@
 Q queries · D descriptor of the first index · E of the second
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenplace.describe.describer import Describer
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.retrieval.arrays import Floats
+from evenplace.retrieval.arrays import Floats, unit
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.query_shift import shift_of
 
 _SHARED = ("photos.arrow", "starts.npy")  # prototypes, and whose they are, may differ
 
@@ -21,6 +22,7 @@ class Pair:
 
     index: Index
     ranking: Index
+    shifts: tuple[Floats, ...] = ()  # added to queries of a set, for each index, then as given
 
     def __post_init__(self) -> None:
         """Refuse two indexes whose rows are not the same photos; checksums tell without reading."""
@@ -60,7 +62,26 @@ class Pair:
         """What finds the places and what ranks the photos, as the indexes keep descriptors."""
         parts = zip(self.indexes, self.split(queries), strict=True)
         turned = [index.codec.turn(part) for index, part in parts]
+        if self.shifts:
+            turned = [unit(t + shift) for t, shift in zip(turned, self.shifts, strict=False)]
         return turned[0], turned[-1]
+
+    def given(self, queries: Floats) -> Floats:
+        """What is compared with descriptors as they were given.  (Q, D + E) -> (Q, E)."""
+        asked = self.split(queries)[-1]
+        return unit(asked + self.shifts[-1]) if self.shifts else asked
+
+    def moved(self, queries: Floats) -> "Pair":
+        """For these queries, which come together: moved to where the database is."""
+        plain = replace(self, shifts=())
+        shifts = [
+            shift_of(index, turned)
+            for index, turned in zip(self.indexes, plain.turn(queries), strict=False)
+        ]
+        if self.ranking.codec.refines:
+            exact = self.ranking.columns["exact"]
+            shifts.append(shift_of(self.ranking, plain.split(queries)[-1], exact))
+        return replace(self, shifts=tuple(shifts)) if any(map(np.any, shifts)) else plain
 
     def checked(self, descriptors: Floats) -> Floats:
         """Refuse queries that are not unit descriptors by the models that wrote the indexes."""

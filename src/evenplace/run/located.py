@@ -22,6 +22,7 @@ Corner = NDArray[np.float64]
 Reach = dict[int, tuple[Corner, Corner]]
 ANSWERED, ABSTAINED, UNREADABLE = "answered", "no answer", "unreadable"
 TOGETHER = 64  # photos answered at once
+LATEST = 512  # photos that tell what those asked together have in common
 ELSEWHERE = 5000.0  # metres from the database where a photo's own GPS says it cannot be found
 
 
@@ -111,15 +112,20 @@ def locate_pictures(
     k: int = 5,
     progress: Progress | None = None,
 ) -> Iterator[list[Located]]:
-    """Answer pictures some at a time; the next are described while these are answered."""
-    describer = engine.describer
+    """Answer pictures some at a time; the next are described while these are answered.
+
+    What they have in common is read from these and those just before.
+    """
+    describer, latest = engine.describer, np.empty((0, 0), np.float32)
     assert describer is not None
     name, reach, done = index_name(engine.index.folder), _reach(engine.index), 0
     for block in blocks:
         first = 0
         for described in describer.stream([one.source for one in block], TOGETHER):
-            pictures = block[first : first + described.asked]
-            yield _lines(engine, pictures, described, described.rows - first, k, name, reach)
+            pictures, found = block[first : first + described.asked], described.descriptors
+            latest = np.concatenate([latest, found])[-LATEST:] if len(latest) else found
+            ours = engine.together(latest)
+            yield _lines(ours, pictures, described, described.rows - first, k, name, reach)
             first += described.asked
             done += described.asked
             if progress:

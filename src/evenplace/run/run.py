@@ -314,6 +314,7 @@ class Run:
         min_precision: float | None = None,
         insist: bool = False,
         verify: int | None = None,
+        centre: bool | None = None,
         every: float = 1.0,
         done: frozenset[str] = frozenset(),
         progress: Progress | None = None,
@@ -321,12 +322,14 @@ class Run:
         """Say where many photos were taken, a block at a time and in their order.
 
         photos: files, folders, patterns, lists and videos; every: seconds between a video's
-        frames.  done: names that need no answer any more.
+        frames.  done: names that need no answer any more.  centre: take out what sets all of them
+        apart from the database, from 20 photos on; the recipe's if left out.
         """
         asked = photos if isinstance(photos, Asked) else find_asked(photos)
         engine = self.search(
-            min_precision=min_precision, insist=insist, verify=verify, expected=len(asked.paths)
-        )
+            min_precision=min_precision, insist=insist, verify=verify, centre=centre,
+            expected=len(asked.paths),
+        )  # fmt: skip
         if engine.describer is None:
             self.files.open_describer()  # says what the run needs
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
@@ -380,10 +383,18 @@ class Run:
         return found
 
     def cautions(self, found: Scores, **changes: Any) -> list[str]:
-        """What keeps the confidences of an evaluation from being probabilities, in sentences.
+        """What to know of an evaluation, in sentences: what its confidences are not, say.
 
         changes: the settings of the engine that found the answers.
         """
+        moved = (
+            f"all of these photos differ from the database in one way (by {found.moved:.2f} of a "
+            "descriptor's length), which was taken out before they were compared; --no-centre "
+            "leaves it in"
+        )
+        return [moved] * bool(found.moved) + self._doubts(found, changes)
+
+    def _doubts(self, found: Scores, changes: dict[str, Any]) -> list[str]:
         learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
         if learned is None:
             asked = (self.files / "calibration.json").exists()

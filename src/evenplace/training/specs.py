@@ -236,6 +236,8 @@ class SearchSpec:
     verify: candidates that are looked at a second time, by the points their pictures share with
     the query's; 0 looks at none.  features: what finds those points.
     favour: what the learned weights serve: queries as they come, or every place alike.
+    centre: photos that are asked together have season, light and camera in common; what sets all of
+    them apart from the database is taken out before they are compared.
     """
 
     shortlist: Annotated[int, (1, _MANY)] = 20
@@ -249,6 +251,7 @@ class SearchSpec:
     verify: Annotated[int, (0, 1000)] = 0
     features: str = "xfeat"
     favour: Annotated[str, FAVOURED] = "queries"
+    centre: bool = False
     without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
