@@ -103,7 +103,8 @@ Name = Annotated[
     typer.Argument(
         help="losses, modules, plug-in, sensitivity, partition, margin, distance, confidence, "
         "cost, tail, abstention, beyond, choices, rewards, fine-tuning, contest, layer, "
-        "descriptors, pipelines, second-look or elsewhere; paper is all of the paper's, on one page"
+        "descriptors, pipelines, second-look, elsewhere or another-day; paper is all of the "
+        "paper's, on one page"
     ),
 ]
 

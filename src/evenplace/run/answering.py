@@ -60,8 +60,8 @@ def search_settings(
         weighed = (run / "fused.json").exists() and not spec.describer
         score = Fused.read(run / "fused.json") if weighed else Fused()
         settings["rerank"] = score.without(spec.without)
-    if settings.setdefault("centre", None) is None:
-        settings["centre"] = spec.centre
+    if settings.setdefault("centre", None) is None:  # a promise is of photos as they are rehearsed
+        settings["centre"] = spec.centre and settings.get("min_precision") is None
     count, features = settings.pop("verify", None), settings.pop("features")
     count = spec.verify if count is None else count
     learned = learned_look(run) if count else None

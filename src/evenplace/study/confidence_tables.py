@@ -191,7 +191,8 @@ def _asked(
         assert engine.describer is not None
         described = engine.describer.describe(photos.paths)
         paths = [photos.paths[row] for row in described.rows]
-        found = engine.search(described.descriptors, 1, pictures=paths).confidence
+        together = engine.together(described.descriptors)  # as a folder of them is asked
+        found = together.search(described.descriptors, 1, pictures=paths).confidence
         sure.append(found)
         learned = engine.calibration
         bars = [np.inf if learned is None else learned.threshold(one) for one in WANTED]

@@ -33,7 +33,7 @@ from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, find_recipe
 
 SPENT, TRAINED = "seconds.txt", "trained.txt"
-ENGINE = ("shortlist", "exact", "confidence", "min_precision", "verify", "features")
+ENGINE = ("shortlist", "exact", "confidence", "min_precision", "verify", "features", "centre")
 
 
 @dataclass(frozen=True)
