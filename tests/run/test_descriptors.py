@@ -164,6 +164,18 @@ def test_tuning_learns_for_the_rule_that_was_asked_for(folder: Path, tmp_path: P
     assert not (run / "fused.json").exists()
 
 
+def test_a_run_that_compares_everything_can_be_asked_by_its_shortlist(
+    folder: Path, tmp_path: Path
+) -> None:
+    run, given = tmp_path / "run", ("--descriptors", folder / "database.npy")
+    say("index", run, "--database", folder / "database.csv", *given)
+    say("tune", run, "--set", "exact=true")
+    asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    for words, pool in (((), 400), (("--exact",), 400), (("--no-exact", "--shortlist", 2), 25)):
+        say("evaluate", run, *asked, *words)
+        assert ep.Run.open(run).scores().cost.pool_size <= pool
+
+
 def test_descriptors_are_of_the_zone_and_city_that_were_asked_for(tmp_path: Path) -> None:
     east = np.linspace(1e-5, 3e-3, 100)  # degrees of longitude: London, east of Greenwich
     asked = np.linspace(-2e-4, 1e-3, 30)  # some stand 14 m west of it, in another UTM zone

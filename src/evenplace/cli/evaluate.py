@@ -60,13 +60,14 @@ class Ways:
 
     rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None
-    exact: Annotated[bool, typer.Option(help="search the whole database")] = False
+    exact: Annotated[
+        bool | None, typer.Option(help="compare the whole database, or a shortlist's photos")
+    ] = None
     verify: Verify = None
 
     def told(self) -> dict[str, Any]:
-        """Those that were given; 0 is an answer, though it equals False."""
-        given = vars(self).items()
-        return {name: value for name, value in given if value is not None and value is not False}
+        """Those that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @grouped
