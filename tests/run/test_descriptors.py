@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import evenplace as ep
 from evenplace.cli import app
 from evenplace.errors import IndexFileError, RunError, SettingError
+from evenplace.evaluation.predictions import read_texts
 from evenplace.photos.read import read_rows
 from evenplace.run.choice import Choice, choose
 from evenplace.run.folds import stored_folds
@@ -162,6 +163,19 @@ def test_tuning_learns_for_the_rule_that_was_asked_for(folder: Path, tmp_path: P
     search = ep.Run.open(run).recipe.search
     assert (search.rerank, search.confidence, search.folds) == ("l2", "mass", 3)
     assert not (run / "fused.json").exists()
+
+
+def test_text_files_list_every_match_not_only_those_that_were_found(
+    folder: Path, tmp_path: Path
+) -> None:
+    run, given = folder / "run", ("--descriptors", folder / "queries.npy", "--radius", 50)
+    say("evaluate", run, "--queries", folder / "queries.csv", *given, "--texts", tmp_path)
+    asked = ep.Run.open(run).scores().predictions
+    listed = read_texts(tmp_path)
+    assert [len(one.positives) for one in listed] == asked.positives.tolist()
+    assert asked.positives.max() > 20  # the hits that are kept
+    for one, paths, right in zip(listed, asked.hit_paths, asked.hit_right, strict=True):
+        assert [path in one.positives for path in paths if path] == right[paths != ""].tolist()
 
 
 def test_a_run_that_compares_everything_can_be_asked_by_its_shortlist(
