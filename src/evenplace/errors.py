@@ -81,6 +81,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> SettingError:
     """Say that `name` is no known `kind`, name the nearest one, and list them all."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    small = {one.lower(): one for one in names}  # papers write SALAD and DAPR-M
+    near = difflib.get_close_matches(name.lower(), small, n=1, cutoff=0.5)
+    hint = f"did you mean {small[near[0]]!r}? " if near else ""
     return SettingError(f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}")

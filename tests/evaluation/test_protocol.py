@@ -325,7 +325,8 @@ def test_the_source_cfd_is_the_reranker_s_own_distance(tmp_path: Path) -> None:
 
 def test_text_files_hold_what_was_predicted(tmp_path: Path) -> None:
     run = scored(tmp_path).predictions
-    assert write_texts(run, tmp_path / "txt") == 30
+    right = [paths[good] for paths, good in zip(run.hit_paths, run.hit_right, strict=True)]
+    assert write_texts(run, tmp_path / "txt", right) == 30
     again = read_texts(tmp_path / "txt")
     assert [one.query for one in again] == run.paths
     for number, one in enumerate(again):

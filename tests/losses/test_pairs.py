@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytorch_metric_learning.losses import (
     ContrastiveLoss,
+    CrossBatchMemory,
     MultiSimilarityLoss,
     TripletMarginLoss,
 )
@@ -310,6 +311,69 @@ def test_references_equal_pytorch_metric_learning(
     where = torch.tensor([0, 1, 3, 9, 2, 0, 1, 3, 9, 2, 0])
     chosen = None if miner is None else miner(descriptors, labels, others, where)
     compare(theirs, ours, descriptors, chosen, ref_emb=others, ref_labels=where)
+    compare(theirs, ours, descriptors, ref_emb=descriptors.flip(1), ref_labels=labels)
+
+
+class Memory(CrossBatchMemory):  # type: ignore[misc]
+    """As docs/plugins.md has it."""
+
+    @staticmethod
+    def supported_losses() -> list[str]:
+        return [type(ours).__name__ for _, ours in PAIRED]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), PAIRED)
+@pytest.mark.parametrize("miner", [None, MultiSimilarityMiner(0.1), TripletMarginMiner(0.2)])
+def test_a_memory_of_batches_equals_pytorch_metric_learning(
+    theirs: Any, ours: nn.Module, miner: Any
+) -> None:
+    memories = CrossBatchMemory(theirs, 4, 20, miner), Memory(ours, 4, 20, miner)
+    for step in range(4):  # the third batch of eight begins to forget the first
+        z = torch.randn(8, 4, generator=torch.Generator().manual_seed(step), dtype=torch.float64)
+        compare(*memories, z)
+
+
+def test_what_a_batch_is_compared_with_is_not_compared_with_itself() -> None:
+    kept: list[int] = []
+
+    def keep(x: Tensor) -> Tensor:
+        kept.append(x.numel())
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        z, others = torch.randn(8, 4, requires_grad=True), torch.randn(500, 4)
+        for loss in (ev.MultiSimilarity(), ev.Contrastive(), ev.Triplet()):
+            loss(z, labels, ref_emb=others, ref_labels=torch.arange(500) % 4).backward()
+    assert max(kept) == 8 * 500  # not 508 * 508
+
+
+def test_our_mining_finds_references_as_their_miners_do(descriptors: Tensor) -> None:
+    others = torch.randn(
+        11, descriptors.shape[1], generator=torch.Generator().manual_seed(7), dtype=torch.float64
+    )
+    where = torch.arange(11) % 4
+    for mined, plain, miner in (
+        (ev.MultiSimilarity(mining=0.1), ev.MultiSimilarity(), MultiSimilarityMiner(0.1)),
+        (ev.Triplet(), ev.Triplet(mining="all"), BatchHardMiner()),
+    ):
+        wanted = plain(
+            descriptors, labels, miner(descriptors, labels, others, where), others, where
+        )
+        found = mined(descriptors, labels, None, others, where)
+        assert found.item() == pytest.approx(wanted.item(), rel=1e-12)
+
+
+def test_pairs_that_a_miner_chose_twice_make_triplets_twice(descriptors: Tensor) -> None:
+    first, positives, second, negatives = MultiSimilarityMiner(0.1)(descriptors, labels)
+    some = torch.tensor([*range(len(first)), 0, 0])
+    twice = (first[some], positives[some], second.flip(0), negatives.flip(0))
+    compare(TripletMarginLoss(margin=0.2), ev.Triplet(margin=0.2), descriptors, twice)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int32, torch.float32])
+def test_place_numbers_of_any_kind_find_their_prior(kind: torch.dtype, descriptors: Tensor) -> None:
+    loss = ev.LowVisitBiasPairs(COUNTS, beta=0.5, kappa=0.5)
+    assert loss(descriptors, labels.to(kind)).item() == loss(descriptors, labels).item()
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
@@ -328,9 +392,8 @@ def test_a_photo_that_is_twice_in_a_batch_counts_as_theirs_does(
 def test_references_without_what_they_need_are_a_sentence(descriptors: Tensor) -> None:
     with pytest.raises(SettingError, match="pass both"):
         ev.MultiSimilarity()(descriptors, labels, ref_emb=descriptors)
-    for loss in (ev.MultiSimilarity(mining=0.1), ev.Triplet()):
-        with pytest.raises(SettingError, match="pass a miner's indices_tuple"):
-            loss(descriptors, labels, ref_emb=descriptors, ref_labels=labels)
+    with pytest.raises(SettingError, match=r"descriptors of shape \(8, 4\) and labels of shape"):
+        ev.Sare()(descriptors, labels, ref_emb=descriptors, ref_labels=labels[:3])
     pair = (labels, labels)
     with pytest.raises(SettingError, match="indices_tuple holds 2 arrays"):
         ev.Contrastive()(descriptors, labels, pair, ref_emb=descriptors, ref_labels=labels)

@@ -200,3 +200,12 @@ def test_importing_the_models_prints_nothing() -> None:
     code = "import evenplace.networks.methods"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "ours"),
+    [("SALAD", "salad"), ("DAPR-M", "dapr-m"), ("BoQ", "boq"), ("D&C", "dc"), ("ImAge", "image")],
+)
+def test_a_name_as_the_paper_writes_it_finds_ours(written: str, ours: str) -> None:
+    with pytest.raises(SettingError, match=f"did you mean '{ours}'"):
+        METHODS.find(written)

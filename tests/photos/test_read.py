@@ -14,6 +14,8 @@ from evenplace.photos.asked import find_asked
 from evenplace.photos.check import check_photos
 from evenplace.photos.geodesy import to_degrees
 from evenplace.photos.layouts.exif import read_shot
+from evenplace.photos.nearby import find_nearby
+from evenplace.photos.protocols import find_protocols
 from evenplace.photos.read import find_layout
 from evenplace.photos.scan import picture_paths, walk_pictures
 from tests.photos import drawn
@@ -156,6 +158,18 @@ def test_pitts30k_gives_steps_of_pitch_and_yaw_and_no_heading(tmp_path: Path) ->
     assert sorted(photos.column("tile")) == ["00", "11", "24", "35"]
     assert np.isnan(photos.heading).all()
     assert photos.zones == [17]
+
+
+def test_pairs_a_kilometre_apart_are_no_frames_of_nordland(tmp_path: Path) -> None:
+    for pair in range(30):  # AmsterTime and SPED, as VPR-datasets-downloader names them
+        for part in ("database", "queries"):
+            name = f"@0@{pair * 1000}@@@@@{pair:04d}@@@@@@@@.jpg"
+            drawn.picture(tmp_path / "amstertime/images/test" / part / name)
+    test = tmp_path / "amstertime/images/test"
+    database, queries = read_photos(test / "database"), read_photos(test / "queries")
+    assert find_nearby(database, queries).counts.tolist() == [1] * 30
+    assert "frame" not in database.table.column_names
+    assert find_protocols(tmp_path / "amstertime") == []
 
 
 def test_nordland_frames_are_numbers_in_both_forms(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import evenplace as ep
 from evenplace.cli import app
 from evenplace.errors import IndexFileError, RunError, SettingError
+from evenplace.evaluation.predictions import read_texts
 from evenplace.photos.read import read_rows
 from evenplace.run.choice import Choice, choose
 from evenplace.run.folds import stored_folds
@@ -151,6 +152,58 @@ def test_two_networks_are_not_tuned(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="add --set prototypes=means"):
         tuned_recipe(moved, trained=True)  # whose prototypes were trained along other axes
     assert tuned_recipe(moved, trained=False).search.axes == "learned"
+
+
+def test_tuning_learns_for_the_rule_that_was_asked_for(folder: Path, tmp_path: Path) -> None:
+    run, given = tmp_path / "run", ("--descriptors", folder / "database.npy")
+    say("index", run, "--database", folder / "database.csv", *given)
+    assert "folds=0 holds no photo out" in say("tune", run, "--set", "folds=0", code=2)
+    assert ep.Run.open(run).recipe.search.folds == 0  # refused, it leaves the recipe as it was
+    say("tune", run, "--set", "rerank=l2")
+    search = ep.Run.open(run).recipe.search
+    assert (search.rerank, search.confidence, search.folds) == ("l2", "mass", 3)
+    assert not (run / "fused.json").exists()
+
+
+def test_text_files_list_every_match_not_only_those_that_were_found(
+    folder: Path, tmp_path: Path
+) -> None:
+    run, given = folder / "run", ("--descriptors", folder / "queries.npy", "--radius", 50)
+    say("evaluate", run, "--queries", folder / "queries.csv", *given, "--texts", tmp_path)
+    asked = ep.Run.open(run).scores().predictions
+    listed = read_texts(tmp_path)
+    assert [len(one.positives) for one in listed] == asked.positives.tolist()
+    assert asked.positives.max() > 20  # the hits that are kept
+    for one, paths, right in zip(listed, asked.hit_paths, asked.hit_right, strict=True):
+        assert [path in one.positives for path in paths if path] == right[paths != ""].tolist()
+
+
+def test_a_run_that_compares_everything_can_be_asked_by_its_shortlist(
+    folder: Path, tmp_path: Path
+) -> None:
+    run, given = tmp_path / "run", ("--descriptors", folder / "database.npy")
+    say("index", run, "--database", folder / "database.csv", *given)
+    say("tune", run, "--set", "exact=true")
+    asked = ("--queries", folder / "queries.csv", "--descriptors", folder / "queries.npy")
+    for words, pool in (((), 400), (("--exact",), 400), (("--no-exact", "--shortlist", 2), 25)):
+        say("evaluate", run, *asked, *words)
+        assert ep.Run.open(run).scores().cost.pool_size <= pool
+
+
+def test_descriptors_are_of_the_zone_and_city_that_were_asked_for(tmp_path: Path) -> None:
+    east = np.linspace(1e-5, 3e-3, 100)  # degrees of longitude: London, east of Greenwich
+    asked = np.linspace(-2e-4, 1e-3, 30)  # some stand 14 m west of it, in another UTM zone
+    for name, degrees in (("database", east), ("queries", asked)):
+        rows = [f"{n}.jpg,51.48,{at:.7f},{'n' if n % 2 else 's'}" for n, at in enumerate(degrees)]
+        (tmp_path / f"{name}.csv").write_text("path,lat,lon,city\n" + "\n".join(rows) + "\n")
+        looks = np.stack([np.cos(degrees * 900), np.sin(degrees * 900)], axis=1)
+        np.save(tmp_path / f"{name}.npy", looks.astype(np.float32))
+    words = ("--database", tmp_path / "database.csv", "--descriptors", tmp_path / "database.npy")
+    assert "but there are 50 photos" in say("index", tmp_path / "n", *words, "--city", "n", code=2)
+    say("index", tmp_path / "run", *words)
+    words = ("--queries", tmp_path / "queries.csv", "--descriptors", tmp_path / "queries.npy")
+    assert "30 queries, 25 with a match" in say("evaluate", tmp_path / "run", *words)
+    assert "30 queries, 30 with a match" in say("evaluate", tmp_path / "run", *words, "--zone", 31)
 
 
 def asked_again(run: Path, folder: Path) -> list[float]:

@@ -61,14 +61,15 @@ class Ways:
 
     rerank: Annotated[str | None, typer.Option(help="rank by l2, cfd, kde, fused …")] = None
     shortlist: Annotated[int | None, typer.Option(help="places the classifier keeps")] = None
-    exact: Annotated[bool, typer.Option(help="search the whole database")] = False
+    exact: Annotated[
+        bool | None, typer.Option(help="compare the whole database, or a shortlist's photos")
+    ] = None
     verify: Verify = None
     centre: Centre = None
 
     def told(self) -> dict[str, Any]:
-        """Those that were given; nobody can say that the search is not exact."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return given if self.exact else {k: v for k, v in given.items() if k != "exact"}
+        """Those that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @grouped
@@ -111,9 +112,20 @@ def evaluate(
     _print(opened, scores)
     _print_promise(opened, scores, promise, changes)
     if texts is not None:
-        from evenplace.evaluation.predictions import write_texts
+        _write_texts(run, photos, right, scores, texts)
 
-        say(f"{write_texts(scores.predictions, texts)} files in {texts}")
+
+def _write_texts(run: Path, photos: "Photos", right: Right, scores: "Scores", folder: Path) -> None:
+    """Each query with its hits and every photo of the database that would be right."""
+    from evenplace.evaluation.predictions import write_texts
+    from evenplace.evaluation.truth import Truth
+    from evenplace.retrieval import open_index
+
+    index, row = open_index(run / "index"), {path: at for at, path in enumerate(photos.paths)}
+    asked = photos[[row[path] for path in scores.predictions.paths]]  # some could not be read
+    near = Truth(**vars(right)).positives(asked, index.photos)
+    matches = [index.paths(near.of(query)) for query in range(len(asked))]
+    say(f"{write_texts(scores.predictions, folder, matches)} files in {folder}")
 
 
 def _read(run: "Run", asked: Asked, which: Which, promise: Promise) -> "Photos | None":

@@ -110,7 +110,7 @@ class Which:
         """Read the photos of descriptors that others computed, row by row."""
         from evenplace.photos.read import read_rows
 
-        found = read_rows(path, self.layout, **self._columns())
+        found = read_rows(path, self.layout, **self.chosen())
         self.say_guessed(path)
         return found
 

@@ -211,18 +211,16 @@ class TextAnswer:
 
 
 def write_texts(
-    predictions: Predictions, folder: str | Path, positives: Sequence[Sequence[str]] | None = None
+    predictions: Predictions, folder: str | Path, positives: Sequence[Sequence[str]]
 ) -> int:
     """Write 000.txt, 001.txt … into a folder; returns how many.
 
-    positives: the matches of each query; without them, the right ones among the hits.
+    positives: every match of each query in the database, found or not.
     """
     width = max(3, len(str(len(predictions) - 1)))
     for number, query in enumerate(predictions.paths):
         hits = [path for path in predictions.hit_paths[number] if path]
-        right = predictions.hit_paths[number][predictions.hit_right[number]]
-        matches = right if positives is None else positives[number]
-        lines = [QUERY, query, "", ANSWERS, *hits, "", POSITIVES, *matches]
+        lines = [QUERY, query, "", ANSWERS, *hits, "", POSITIVES, *positives[number]]
         file = Path(folder) / f"{number:0{width}d}.txt"
         with whole_file(file, RunError, lasting=False) as draft:
             draft.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -28,7 +28,6 @@ from .similarity import (
     hardest_triplets,
     list_pairs,
     of_places,
-    referred,
     similarities,
 )
 
@@ -39,6 +38,8 @@ def multi_similarity(
     descriptors: Tensor,
     labels: Tensor,
     indices_tuple: IndicesTuple | None = None,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
     *,
     gamma_p: float = 1.0,
     gamma_n: float = 50.0,
@@ -56,9 +57,10 @@ def multi_similarity(
     that epsilon of being confused, from the same cosines.  Anchors without pairs count as 0 in
     the mean; no pairs at all give 0.
     """
-    how = PullPush(gamma_p, gamma_n, tau, mining)
-    shift = None if offsets is None else of_places(offsets, labels)  # (B,)
-    losses = anchor_losses(descriptors, labels, indices_tuple, how, shift)
+    s = similarities(descriptors, labels, ref_emb, ref_labels)  # (B, R)
+    how = PullPush(gamma_p, gamma_n, tau, mining if indices_tuple is None else None)
+    shift = _shift(offsets, labels, ref_labels)  # (R,)
+    losses = anchor_losses(s, find_pairs(labels, indices_tuple, ref_labels), how, shift)
     if weights is not None:
         losses = losses * of_places(weights, labels).to(losses.dtype)
     return losses.sum() / max(len(losses), 1)
@@ -98,6 +100,8 @@ def contrastive(
     descriptors: Tensor,
     labels: Tensor,
     indices_tuple: IndicesTuple | None = None,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
     *,
     pos_margin: float = 0.0,
     neg_margin: float = 0.7,
@@ -113,9 +117,9 @@ def contrastive(
     Each mean is over its pairs with h > 0.  d is the distance of unit descriptors.
     squared = False is pytorch-metric-learning's.
     """
-    first, positives, second, negatives = list_pairs(labels, indices_tuple)
-    d = distances(similarities(descriptors, labels))  # (B, B)
-    apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
+    d = distances(similarities(descriptors, labels, ref_emb, ref_labels))  # (B, R)
+    first, positives, second, negatives = list_pairs(labels, indices_tuple, ref_labels)
+    apart = d + _shift(offsets, labels, ref_labels).to(d.dtype)
     w = None if weights is None else of_places(weights, labels)  # (B,)
     near = _hinge_mean(d[first, positives] - pos_margin, first, w, squared=squared)
     far = _hinge_mean(neg_margin - apart[second, negatives], second, w, squared=squared)
@@ -126,6 +130,8 @@ def triplet(
     descriptors: Tensor,
     labels: Tensor,
     indices_tuple: IndicesTuple | None = None,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
     *,
     margin: float = 0.1,
     mining: Mining = "hard",
@@ -139,13 +145,13 @@ def triplet(
     The mean is over triplets that violate it, as in pytorch-metric-learning.  Triplets: each
     anchor's farthest positive and nearest negative (`hard`), `all`, or `indices_tuple`'s.
     """
-    s = similarities(descriptors, labels)  # (B, B)
+    s = similarities(descriptors, labels, ref_emb, ref_labels)  # (B, R)
     if indices_tuple is None and mining == "hard":
-        found = hardest_triplets(s, find_pairs(labels))
+        found = hardest_triplets(s, find_pairs(labels, None, ref_labels))
     else:
-        found = find_triplets(labels, indices_tuple)
+        found = find_triplets(labels, indices_tuple, ref_labels)
     d = distances(s)
-    apart = d if offsets is None else d + of_places(offsets, labels).to(d.dtype)
+    apart = d + _shift(offsets, labels, ref_labels).to(d.dtype)
     gap = d[found.anchors, found.positives] - apart[found.anchors, found.negatives]  # (T,)
     w = None if weights is None else of_places(weights, labels)  # (B,)
     return _hinge_mean(gap + margin, found.anchors, w)
@@ -155,6 +161,8 @@ def sare(
     descriptors: Tensor,
     labels: Tensor,
     indices_tuple: IndicesTuple | None = None,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
     *,
     temperature: float = 0.07,
     joint: bool = False,
@@ -168,16 +176,24 @@ def sare(
 
     temperature = 0.5 is the Gaussian kernel of the SARE paper, since d^2 = 2 - 2s.
     """
-    s = similarities(descriptors, labels)  # (B, B)
-    found = find_triplets(labels, indices_tuple)
-    pushed = s if offsets is None else s - of_places(offsets, labels).to(s.dtype)
+    s = similarities(descriptors, labels, ref_emb, ref_labels)  # (B, R)
+    found = find_triplets(labels, indices_tuple, ref_labels)
+    pushed = s - _shift(offsets, labels, ref_labels).to(s.dtype)
     gap = pushed[found.anchors, found.negatives] - s[found.anchors, found.positives]  # (T,)
     if joint:
-        anchors, losses = _joint_losses(gap / temperature, found, len(labels))
+        anchors, losses = _joint_losses(gap / temperature, found, s.shape[1])
     else:
         anchors, losses = found.anchors, F.softplus(gap / temperature)
     w = None if weights is None else of_places(weights, labels)  # (B,)
     return _weighted(losses, anchors, w).sum() / max(len(losses), 1)
+
+
+def _shift(offsets: Tensor | None, labels: Tensor, ref_labels: Tensor | None) -> Tensor:
+    """The offset of each photo that anchors are compared with, (R,); 0 without a prior."""
+    others = labels if ref_labels is None else ref_labels
+    if offsets is None:
+        return torch.zeros(len(others), device=others.device)
+    return of_places(offsets, others)
 
 
 def distances(similarity: Tensor) -> Tensor:
@@ -204,13 +220,13 @@ def _weighted(losses: Tensor, anchors: Tensor, w: Tensor | None) -> Tensor:
     return losses if w is None else losses * w[anchors].to(losses.dtype)
 
 
-def _joint_losses(exponents: Tensor, found: Triplets, batch: int) -> tuple[Tensor, Tensor]:
+def _joint_losses(exponents: Tensor, found: Triplets, others: int) -> tuple[Tensor, Tensor]:
     """log(1 + sum over the negatives of each anchor and positive): their anchors, losses."""
-    keys, row = torch.unique(found.anchors * batch + found.positives, return_inverse=True)
-    table = exponents.new_full((len(keys), batch + 1), -torch.inf)
-    table[:, batch] = 0.0
+    keys, row = torch.unique(found.anchors * others + found.positives, return_inverse=True)
+    table = exponents.new_full((len(keys), others + 1), -torch.inf)
+    table[:, others] = 0.0
     table = table.index_put((row, found.negatives), exponents)
-    return keys // batch, torch.logsumexp(table, dim=1)
+    return keys // others, torch.logsumexp(table, dim=1)
 
 
 class PairLoss(PriorLoss):
@@ -230,24 +246,7 @@ class PairLoss(PriorLoss):
 
         ref_emb, ref_labels: (R, D), (R,) what anchors are compared with instead of one another.
         """
-        if ref_emb is None and ref_labels is None:
-            return self.compute(descriptors, labels, indices_tuple)
-        if ref_emb is None or ref_labels is None:
-            raise SettingError("ref_emb and ref_labels say what and where; pass both")
-        mining = self.settings.get("mining")
-        if indices_tuple is None and mining not in (None, "all"):
-            raise SettingError(
-                f"mining={mining} chooses within a batch; with ref_emb pass a miner's indices_tuple"
-            )
-        pairs = referred(labels, ref_labels, indices_tuple)
-        joined = torch.cat([descriptors, ref_emb.to(descriptors.dtype)])
-        return self.compute(joined, torch.cat([labels, ref_labels]), pairs) * self.share(
-            len(labels), len(joined)
-        )
-
-    def share(self, anchors: int, photos: int) -> float:
-        """What makes a mean over anchors of one over all photos; of pairs it is one already."""
-        return 1.0
+        return self.compute(descriptors, labels, indices_tuple, ref_emb, ref_labels)
 
     def reach(self) -> dict[str, Any]:
         """Offsets are distances, and a constant one moves the margin."""
@@ -258,9 +257,6 @@ class MultiSimilarity(PairLoss):
     """`multi_similarity` with its settings."""
 
     formula = staticmethod(multi_similarity)
-
-    def share(self, anchors: int, photos: int) -> float:
-        return photos / max(anchors, 1)
 
     def reach(self) -> dict[str, Any]:
         """Offsets are multiplied by gamma_n, and a constant one moves the threshold."""

@@ -1,4 +1,4 @@
-"""A batch against itself: cosines between its photos, which pairs and triplets count, and the
+"""A batch against itself or others: cosines between photos, which pairs and triplets count, and the
 kernel of multi-similarity.
 
 Knows nothing of weights: the caller multiplies the (B,) losses it gets back.  Index tuples are
@@ -6,7 +6,8 @@ those of pytorch-metric-learning: (anchors, positives, anchors, negatives) for p
 positives, negatives) for triplets.
 """
 
-# B batch · D descriptor · C places · T triplets · P positive pairs · s_ij cosine of two photos
+# B batch · R those it is compared with, mostly itself · D descriptor · C places · T triplets
+# P positive pairs · s_ij cosine of two photos
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,22 +24,39 @@ IndicesTuple = Sequence[Tensor]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Which photos of a batch pull and push each other: two (B, B) masks, a row per anchor."""
+    """Which photos pull and push each anchor: two (B, R) masks, a row per anchor."""
 
     positive: Tensor
     negative: Tensor
 
 
-def similarities(descriptors: Tensor, labels: Tensor) -> Tensor:
-    """Take the cosine of every two photos: (B, D) of any length -> (B, B).
+def similarities(
+    descriptors: Tensor,
+    labels: Tensor,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
+) -> Tensor:
+    """Take the cosine of every photo with every other: (B, D), (R, D) of any length -> (B, R).
 
-    In float32 at least, also under autocast; no normalised copy of the descriptors is made.
+    In float32 at least, also under autocast; no normalised copy of the descriptors is made.  A
+    descriptor of length 0 has cosine 0 to all and no gradient.
     """
-    check_descriptors(descriptors, labels)
+    check_descriptors(descriptors, labels, ref_emb, ref_labels)
     wide = torch.float64 if descriptors.dtype == torch.float64 else torch.float32
-    gram: Tensor = _Gram.apply(descriptors.to(wide))  # type: ignore[no-untyped-call]
-    lengths = gram.diagonal().clamp(min=1e-24).sqrt()  # (B,)
-    return gram / (lengths[:, None] * lengths)
+    rows = descriptors.to(wide)
+    if ref_emb is None:
+        products: Tensor = _Gram.apply(rows)  # type: ignore[no-untyped-call]
+        left = right = _inverse_lengths(products.diagonal())  # (B,)
+    else:
+        others = ref_emb.to(wide)
+        with torch.autocast(rows.device.type, enabled=False):
+            products = rows @ others.T
+        left, right = (_inverse_lengths(some.square().sum(dim=1)) for some in (rows, others))
+    return products * left[:, None] * right
+
+
+def _inverse_lengths(squares: Tensor) -> Tensor:
+    return torch.where(squares > 1e-24, squares.clamp(min=1e-24).rsqrt(), 0.0)
 
 
 class _Gram(torch.autograd.Function):
@@ -59,13 +77,17 @@ class _Gram(torch.autograd.Function):
         return both
 
 
-def find_pairs(labels: Tensor, indices_tuple: IndicesTuple | None = None) -> Pairs:
-    """Take all pairs of a batch, or those a miner chose."""
+def find_pairs(
+    labels: Tensor, indices_tuple: IndicesTuple | None = None, ref_labels: Tensor | None = None
+) -> Pairs:
+    """Take all pairs of a batch, or of it with others, or those a miner chose."""
+    others = labels if ref_labels is None else ref_labels
     if indices_tuple is None:
-        same = labels[:, None] == labels  # (B, B)
-        return Pairs(same.clone().fill_diagonal_(False), ~same)
+        same = labels[:, None] == others  # (B, R)
+        positive = same.clone().fill_diagonal_(False) if others is labels else same
+        return Pairs(positive, ~same)
     first, positives, second, negatives = list_pairs(labels, indices_tuple)
-    none = torch.zeros(len(labels), len(labels), dtype=torch.bool, device=labels.device)
+    none = torch.zeros(len(labels), len(others), dtype=torch.bool, device=labels.device)
     positive, negative = none.clone(), none
     positive[first, positives] = True
     negative[second, negatives] = True
@@ -73,11 +95,11 @@ def find_pairs(labels: Tensor, indices_tuple: IndicesTuple | None = None) -> Pai
 
 
 def list_pairs(
-    labels: Tensor, indices_tuple: IndicesTuple | None = None
+    labels: Tensor, indices_tuple: IndicesTuple | None = None, ref_labels: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """List anchors and positives, anchors and negatives; a pair chosen twice is there twice."""
     if indices_tuple is None:
-        pairs = find_pairs(labels)
+        pairs = find_pairs(labels, None, ref_labels)
         first, positives = pairs.positive.nonzero(as_tuple=True)
         second, negatives = pairs.negative.nonzero(as_tuple=True)
         return first, positives, second, negatives
@@ -91,16 +113,6 @@ def list_pairs(
     )
 
 
-def referred(labels: Tensor, others: Tensor, indices_tuple: IndicesTuple | None) -> IndicesTuple:
-    """Pairs or triplets of anchors with others, numbered behind them; all if none are given."""
-    if indices_tuple is None:
-        same = labels[:, None] == others  # (B, R)
-        indices_tuple = (*same.nonzero(as_tuple=True), *(~same).nonzero(as_tuple=True))
-    behind = (0, 1, 0, 1) if len(indices_tuple) == 4 else (0, 1, 1)
-    moved = [one + far * len(labels) for one, far in zip(indices_tuple, behind, strict=False)]
-    return tuple(moved)
-
-
 @dataclass(frozen=True)
 class Triplets:
     """Anchor, positive and negative photos, three (T,) arrays of rows of a batch."""
@@ -110,14 +122,20 @@ class Triplets:
     negatives: Tensor
 
 
-def find_triplets(labels: Tensor, indices_tuple: IndicesTuple | None = None) -> Triplets:
+def find_triplets(
+    labels: Tensor, indices_tuple: IndicesTuple | None = None, ref_labels: Tensor | None = None
+) -> Triplets:
     """Take all triplets of a batch, or those a miner chose; chosen pairs make all of theirs."""
     if indices_tuple is not None and len(indices_tuple) == 3:
         return Triplets(*indices_tuple)
-    pairs = find_pairs(labels, indices_tuple)
-    anchors, positives = pairs.positive.nonzero(as_tuple=True)
-    rows, negatives = pairs.negative[anchors].nonzero(as_tuple=True)  # (T,)
-    return Triplets(anchors[rows], positives[rows], negatives)
+    first, positives, second, negatives = list_pairs(labels, indices_tuple, ref_labels)
+    many = torch.bincount(second, minlength=len(labels))  # (B,) negatives of each anchor
+    rows = torch.arange(len(first), device=first.device).repeat_interleave(many[first])  # (T,)
+    start = many[first].cumsum(0) - many[first]  # (P,) each pair's first triplet
+    nth = torch.arange(len(rows), device=first.device) - start[rows]
+    by_anchor = negatives[second.argsort(stable=True)]
+    chosen = by_anchor[(many.cumsum(0) - many)[first[rows]] + nth]
+    return Triplets(first[rows], positives[rows], chosen)
 
 
 def hardest_triplets(similarity: Tensor, pairs: Pairs) -> Triplets:
@@ -131,23 +149,32 @@ def hardest_triplets(similarity: Tensor, pairs: Pairs) -> Triplets:
     return Triplets(anchors, positives[anchors], negatives[anchors])
 
 
-def check_descriptors(descriptors: Tensor, labels: Tensor) -> None:
+def check_descriptors(
+    descriptors: Tensor,
+    labels: Tensor,
+    ref_emb: Tensor | None = None,
+    ref_labels: Tensor | None = None,
+) -> None:
     """Refuse shapes that cannot belong together."""
+    if (ref_emb is None) != (ref_labels is None):
+        raise SettingError("ref_emb and ref_labels say what and where; pass both")
     if descriptors.ndim != 2 or labels.shape != descriptors.shape[:1]:
         raise SettingError(
             f"descriptors of shape {tuple(descriptors.shape)} and labels of shape "
             f"{tuple(labels.shape)} do not fit; pass (B, D) and (B,)"
         )
+    if ref_emb is not None and ref_labels is not None:
+        check_descriptors(ref_emb, ref_labels)
 
 
 def of_places(values: Tensor, labels: Tensor) -> Tensor:
     """Look up each label's weight or offset; a place nobody counted gets the rarest one's.
 
     Both weights and offsets are largest for the rarest place.  values: (C,), labels: (B,) of
-    any size -> (B,).
+    any size and kind of number -> (B,).
     """
     known = (labels >= 0) & (labels < len(values))
-    return values[labels.where(known, 0)].where(known, values.max())
+    return values[labels.where(known, 0).long()].where(known, values.max())
 
 
 @dataclass(frozen=True)
@@ -160,76 +187,40 @@ class PullPush:
     mining: float | None
 
 
-def anchor_losses(
-    descriptors: Tensor,
-    labels: Tensor,
-    indices_tuple: IndicesTuple | None,
-    how: PullPush,
-    shift: Tensor | None = None,
-) -> Tensor:
+def anchor_losses(s: Tensor, pairs: Pairs, how: PullPush, shift: Tensor) -> Tensor:
     """Add up each anchor's pull and push, the bracket of Eq. 7, forward and backward by hand.
 
         1/gamma_p log(1 + sum_pos e^{-gamma_p (s_ij - tau)})
       + 1/gamma_n log(1 + sum_neg e^{ gamma_n (s_ij - shift_j - tau)})
 
-    descriptors: (B, D) of any length, labels: (B,), shift: (B,) -> (B,) in float32 at least.
-    A descriptor of length 0 has cosine 0 to all and no gradient.  Two matrix products in all, where
-    autograd over normalised descriptors takes three, and a handful of passes over (B, B).
-    Positives are few and kept as a list, negatives many and kept as a matrix.
+    s: (B, R) cosines, shift: (R,) -> (B,).  A handful of passes over (B, R): positives are few and
+    kept as a list, negatives many and kept as a matrix.
     """
-    check_descriptors(descriptors, labels)
-    wide = torch.float64 if descriptors.dtype == torch.float64 else torch.float32
-    if shift is None:
-        shift = torch.zeros(len(labels), device=labels.device)
     losses: Tensor = _AnchorLosses.apply(  # type: ignore[no-untyped-call]
-        descriptors.to(wide), labels, indices_tuple, how, shift.to(wide)
+        s, pairs, how, shift.to(s.dtype)
     )
     return losses
 
 
 class _AnchorLosses(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        rows: Tensor,
-        labels: Tensor,
-        indices_tuple: IndicesTuple | None,
-        how: PullPush,
-        shift: Tensor,
-    ) -> Tensor:
-        s, inverse = _cosines(rows)  # (B, B), (B,)
-        pairs = find_pairs(labels, indices_tuple)
+    def forward(ctx: Any, s: Tensor, pairs: Pairs, how: PullPush, shift: Tensor) -> Tensor:
         anchors, others = pairs.positive.nonzero(as_tuple=True)  # (P,) each
-        closed = ~pairs.negative  # (B, B) what is *no* negative
-        if how.mining is not None and indices_tuple is None and len(labels):
+        closed = ~pairs.negative  # (B, R) what is *no* negative
+        if how.mining is not None and s.numel():
             anchors, others = _mine(s, anchors, others, closed, how.mining)
-        pull, pulled = _pull(s[anchors, others], anchors, len(labels), how)  # (B,), (P,)
-        push, pushed = _push(s, closed, shift, how)  # (B,), (B, B)
-        ctx.save_for_backward(rows, s, inverse, anchors, others, pulled, pushed)
+        pull, pulled = _pull(s[anchors, others], anchors, len(s), how)  # (B,), (P,)
+        push, pushed = _push(s, closed, shift, how)  # (B,), (B, R)
+        ctx.save_for_backward(anchors, others, pulled, pushed)
         return pull + push
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
-        rows, s, inverse, anchors, others, pulled, pushed = ctx.saved_tensors
-        by_cosine = pushed * incoming[:, None]  # (B, B) gradient by s_ij
+        anchors, others, pulled, pushed = ctx.saved_tensors
+        by_cosine = pushed * incoming[:, None]  # (B, R) gradient by s_ij
         by_cosine[anchors, others] -= incoming[anchors] * pulled
-        turning = by_cosine * s
-        along = (turning.sum(dim=0) + turning.sum(dim=1)) * inverse**2  # (B,) does not turn
-        by_product = by_cosine.mul_(inverse[:, None]).mul_(inverse)
-        both = by_product + by_product.T
-        both.diagonal().sub_(along)
-        with torch.autocast(rows.device.type, enabled=False):
-            return both @ rows, None, None, None, None
-
-
-def _cosines(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Take all cosines, and the inverse length of each row (0 for a row of length 0)."""
-    with torch.autocast(rows.device.type, enabled=False):
-        products = rows @ rows.T
-    squares = products.diagonal()
-    inverse = torch.where(squares > 1e-24, squares.clamp(min=1e-24).rsqrt(), 0.0)  # (B,)
-    return products.mul_(inverse[:, None]).mul_(inverse), inverse
+        return by_cosine, None, None, None
 
 
 def _mine(
@@ -260,10 +251,10 @@ def _pull(found: Tensor, anchors: Tensor, batch: int, how: PullPush) -> tuple[Te
 
 
 def _push(s: Tensor, closed: Tensor, shift: Tensor, how: PullPush) -> tuple[Tensor, Tensor]:
-    """Sum up the negatives: (B,) losses, and (B, B) their gradient by the cosine."""
-    exponents = torch.add(-how.gamma_n * (shift + how.tau), s, alpha=how.gamma_n)  # (B, B)
+    """Sum up the negatives: (B,) losses, and (B, R) their gradient by the cosine."""
+    exponents = torch.add(-how.gamma_n * (shift + how.tau), s, alpha=how.gamma_n)  # (B, R)
     exponents.masked_fill_(closed, -torch.inf)
-    top = exponents.amax(dim=1).clamp(min=0) if len(s) else s.new_zeros(0)
+    top = exponents.amax(dim=1).clamp(min=0) if s.numel() else s.new_zeros(len(s))
     terms = exponents.sub_(top[:, None]).exp_()
     total = torch.exp(-top) + terms.sum(dim=1)  # (B,)
     return (top + torch.log(total)) / how.gamma_n, terms.div_(total[:, None])

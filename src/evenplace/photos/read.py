@@ -92,10 +92,20 @@ def read_photos(
     return keep_cities(photos, [city] if isinstance(city, str) else city)
 
 
-def read_rows(path: str | Path, layout: str | None = None, **columns: Any) -> Photos:
-    """Photos for descriptors that others computed: every row, whether its file is here or not."""
-    name = layout or find_layout(Path(path), columns)
-    return read_photos(path, name, city="all", files=False if name == "table" else None, **columns)
+def read_rows(
+    path: str | Path,
+    layout: str | None = None,
+    *,
+    city: str | Sequence[str] | None = None,
+    **chosen: Any,
+) -> Photos:
+    """Photos for descriptors that others computed, whether their files are here or not.
+
+    Every row, strays too, but for those of other cities, zones or places than were asked for.
+    """
+    name = layout or find_layout(Path(path), {key for key in chosen if chosen[key] is not None})
+    files = False if name == "table" else None
+    return read_photos(path, name, city=city or "all", files=files, **chosen)
 
 
 def find_layout(path: Path, settings: Iterable[str] = ()) -> str:

@@ -140,7 +140,7 @@ class Run:
         for key in parse_settings(settings):
             if key.removeprefix("search.") not in known:  # the network is trained, and stays
                 raise unknown_name("setting of [search]", key, known)
-        recipe = tuned_recipe(self.recipe.changed(settings), self.files.trained)
+        recipe = tuned_recipe(self.recipe, self.files.trained, settings)
         found = rehearse(
             self.files, recipe, cache_folder=cache_folder, announce=announce, device=device
         )

@@ -9,7 +9,7 @@ stays bounded.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
@@ -50,7 +50,7 @@ from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.rehearsal import no_other_day, on_other_days, on_other_passes
 from evenplace.run.run_folder import RunFolder
 from evenplace.training.loop import Announce
-from evenplace.training.recipe import Recipe
+from evenplace.training.recipe import Recipe, parse_settings
 from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
@@ -78,24 +78,30 @@ class Tuned:
             self.rehearsal.write(run / "calibration.json")  # last: where it is, tuning is over
 
 
-def tuned_recipe(recipe: Recipe, trained: bool) -> Recipe:
-    """The recipe with the search that tuning is for: folds, and of fixed descriptors the rule."""
-    spec = recipe.search
-    if spec.describer:
+def tuned_recipe(recipe: Recipe, trained: bool, settings: Sequence[str] = ()) -> Recipe:
+    """The recipe with the search that tuning is for: folds, and of fixed descriptors the rule.
+
+    settings: what was asked for, which comes before what is usual.
+    """
+    if recipe.search.describer:
         raise SettingError(
-            f"{recipe.name} ranks by {spec.describer}, which was not trained on these photos; "
-            "tuning is for runs of one network, or of descriptors"
+            f"{recipe.name} ranks by {recipe.search.describer}, which was not trained on these "
+            "photos; tuning is for runs of one network, or of descriptors"
         )
+    usual = [] if recipe.search.folds else [f"folds={FOLDS}"]
+    told = {key.removeprefix("search.") for key in parse_settings(settings)}
+    if usual and not trained and "rerank" not in told:
+        usual += ["rerank=fused", "confidence=evidence"]  # which is about to be learned
+    recipe = recipe.changed(usual).changed(settings)
+    spec = recipe.search
+    if not spec.folds:
+        raise SettingError("folds=0 holds no photo out to learn from; use 2 or more")
     if trained and spec.axes != GIVEN and spec.prototypes not in (*CHOICES["prototypes"], BEST):
         raise SettingError(
             f"axes={spec.axes} moves descriptors, and prototypes={spec.prototypes} were trained "
             "where those were; add --set prototypes=means"
         )
-    if not spec.folds:
-        spec = replace(spec, folds=FOLDS)
-        if not trained:  # fixed descriptors answer by the fused score once it is learned
-            spec = replace(spec, rerank="fused", confidence="evidence")
-    return replace(recipe, search=spec)
+    return recipe
 
 
 def rehearse(
