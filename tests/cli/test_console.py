@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from evenplace.cli.locate import _zone_marks
 from tests.photos.drawn import SFXL, picture
 
 
@@ -65,3 +66,8 @@ def test_looking_at_photos_leaves_nothing_behind(tmp_path: Path) -> None:
         )  # fmt: skip
         assert "wrote" not in done.stdout
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_metres_of_hits_say_their_zone_where_there_are_several() -> None:
+    assert _zone_marks([34, -56]) == ["34N ", "56S "]
+    assert _zone_marks([34, 34]) == ["", ""]

@@ -61,6 +61,15 @@ def rows_of(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_photos_that_are_all_unreadable_end_with_an_error_after_the_table(here: Path) -> None:
+    for photo in (here / "trip").iterdir():
+        photo.write_bytes(b"no picture")
+    said = typed("locate run trip --out answers.csv", code=2)
+    assert "error: none of the 12 photos can be read: trip/img_00.jpg is no picture" in said
+    assert [row["status"] for row in rows_of("answers.csv")] == ["unreadable"] * 12
+    assert "none of the 12 photos" in typed("locate run trip --json", code=2)
+
+
 def test_a_folder_becomes_a_table_with_a_line_a_photo(here: Path) -> None:
     said = typed("locate run trip --out answers.csv")
     rows = rows_of("answers.csv")

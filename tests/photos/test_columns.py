@@ -53,6 +53,42 @@ def test_usual_names_are_found(folder: Path, head: str) -> None:
     placed(read_photos(write(folder / "photos.csv", head, rows())))
 
 
+def metres(folder: Path, *zones: object) -> Path:
+    """A table of metres with a zone a row."""
+    told = [(f"img{n}.jpg", 391000 + 10 * n, 5817000, zone) for n, zone in enumerate(zones)]
+    return write(folder / "photos.csv", "img,east,north,zone", told)
+
+
+def test_a_zone_that_is_no_number_is_told_and_never_taken_for_local_metres(folder: Path) -> None:
+    photos = read_photos(metres(folder, 33, "33N", "", -56, 33, 33), city="all")
+    assert photos.zone.tolist() == [33, -56, 33, 33]
+    assert [one.reason for one in photos.skipped] == [
+        f"its UTM zone is {cell}; write 33, or -33 in the south" for cell in ("33N", "empty")
+    ]
+    with pytest.raises(PhotoError, match="its UTM zone is 33N; write 33"):
+        read_photos(metres(folder, *["33N"] * 6))
+    assert read_photos(metres(folder, *["33N"] * 6), zone=33).zones == [33]
+    assert read_photos(metres(folder, *[""] * 6)).zones == [0]
+
+
+def test_a_code_of_epsg_is_no_zone(folder: Path) -> None:
+    with pytest.raises(PhotoError, match="no UTM zone 32733"):
+        read_photos(metres(folder, *[32733] * 6))
+
+
+def test_a_table_of_degrees_says_which_zone_a_town_across_a_border_is_in(folder: Path) -> None:
+    spots = [(-33.5, 149.9995 + n * 2e-4) for n in range(6)]
+
+    def zones(told: object) -> Any:
+        table = [(f"img{n}.jpg", *spot, told) for n, spot in enumerate(spots)]
+        return read_photos(write(folder / "photos.csv", "img,lat,lng,zone", table)).zone.tolist()
+
+    assert zones(-56) == [-56] * 6
+    assert not any("meet" in line for line in check_photos(folder / "photos.csv").lines())
+    assert zones(32733) == zones("A") == zones(0) == zones("") == [-55] * 3 + [-56] * 3
+    assert any("read them as one: --zone -56" in one for one in check_photos(folder).lines())
+
+
 def test_a_table_says_of_which_drive_a_photo_is(folder: Path) -> None:
     drives = [*(("7",) for _ in range(3)), *(("",) for _ in range(3))]
     table = [row + drive for row, drive in zip(rows(), drives, strict=True)]

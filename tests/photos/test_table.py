@@ -66,6 +66,12 @@ def test_every_photo_has_a_city_named_after_its_zone_without_a_better_name() -> 
     assert join_photos([three(zone=10), three(zone=11)]).cities == ["10N", "11N"]
 
 
+def test_cities_of_one_zone_in_two_sets_do_not_share_a_name_of_ours() -> None:
+    both, far = three(zone=[10, 10, 11]), three(zone=10, north=[9e5, 9e5, 9e5])
+    assert both.cities == ["10N", "11N"]
+    assert join_photos([both, far]).cities == ["10N", "10N-2", "11N"]
+
+
 def test_points_of_two_zones_are_never_near() -> None:
     photos = three(east=[5.0, 5.0, 5.0], north=[1.0, 1.0, 1.0], zone=[10, 10, -56])
     gaps = np.linalg.norm(photos.points - photos.points[0], axis=1)

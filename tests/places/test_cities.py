@@ -202,6 +202,19 @@ def test_cells_opened_beside_known_ones_are_of_the_tail_and_sorted_in() -> None:
     assert (opened.places.locate(all_of_it) >= 0).all()
 
 
+def test_a_city_added_to_one_of_its_zone_has_a_map_and_tiers_of_its_own() -> None:
+    def moved(seed: int) -> Photos:
+        drawn = town(seed, 31)
+        return Photos.from_arrays(east=drawn.east, north=drawn.north + 1e5, zone=31)
+
+    opened = open_places(Grid(cell=20).partition(town(0, 31)), moved(1)).places
+    assert [one.city for one in opened.maps] == ["31N", "31N-2"]
+    assert set(opened.tiers[opened.home == 1].tolist()) == {0, 1, 2}
+    again = open_places(opened, moved(2)).places  # read alone, it is called 31N too
+    assert [one.city for one in again.maps] == ["31N", "31N-2"]
+    assert (np.bincount(again.home) > np.bincount(opened.home)).tolist() == [False, True]
+
+
 def test_a_database_of_trees_and_given_places_opens_cells() -> None:
     for rule in (KdTree(max_photos=9), Quadtree(max_photos=9)):
         known = rule.partition(town(0, 31))

@@ -12,7 +12,7 @@ from evenplace.errors import RunError
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores
 from evenplace.evaluation.truth import Truth
-from evenplace.report.evaluation import write_report
+from evenplace.report.evaluation import read_kept, write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import A_TIER, gallery_html
 from evenplace.report.reasons import find_reasons, reason_rows, tell_reasons
@@ -26,6 +26,8 @@ from evenplace.report.tables import (
     score_rows,
 )
 from evenplace.retrieval import open_index
+from evenplace.retrieval.update import add_photos
+from tests.drawn import photos_at, unit
 from tests.evaluation.test_scores import scored
 from tests.report.drawn import evaluated
 
@@ -186,6 +188,19 @@ def test_run_folders_add_photos_bands_places_and_training(
     assert (tmp_path / "figures" / "tail-places.svg").exists()
     with pytest.raises(RunError, match="2 systems and 1 run"):
         write_report(systems, tmp_path, runs=runs[:1])
+
+
+def test_an_index_that_grew_since_it_was_asked_shows_no_photos_as_of_other_places(
+    tmp_path: Path,
+) -> None:
+    systems, runs = evaluated(tmp_path, photos=60, queries=20)
+    assert read_kept(runs[0], systems[0].places).index is not None
+    west = photos_at(np.stack([np.arange(-900.0, 0, 7), np.zeros(129)], axis=1))
+    for run in runs:
+        add_photos(run / "index", unit(129, 24, 0), west)
+    assert read_kept(runs[0], systems[0].places).index is None
+    text = write_report(systems, tmp_path / "page", runs=runs).read_text()
+    assert "<h2>Tail places, before and after</h2>" not in text
 
 
 def test_rescued_lost_and_failed_are_what_they_say(

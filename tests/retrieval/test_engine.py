@@ -111,6 +111,9 @@ def test_settings_that_answer_nothing_are_refused(index: Index) -> None:
         Search(index, shortlist=0)
     with pytest.raises(SettingError, match="k=0"):
         Search(index).search(unit(1, 16, 0), 0)
+    for wrong in (2.5, "3", None):
+        with pytest.raises(SettingError, match="use a whole number"):
+            Search(index).search(unit(1, 16, 0), wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="no describer"):
         Search(index).answer("photo.jpg")
 

@@ -164,6 +164,7 @@ def test_a_new_cell_is_a_place_at_once(folder: Path) -> None:
     assert hit.path == "new.jpg"
     assert updated.places.centres[hit.place].tolist() == [EAST - 510, NORTH + 410]
     assert updated.sizes[hit.place] == 1
+    assert (updated.places.extra["means"] == 1).all(), "its prototype is a mean, and counted so"
     np.testing.assert_allclose(updated.prototypes[hit.place], vector[0], atol=1e-3)
     where = updated.places.locate(named(np.array([[-510.0, 410.0], [5.0, 5.0]]), ["a", "b"]))
     assert where[0] == hit.place

@@ -17,7 +17,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from evenplace.photos import read_photos
+from evenplace.photos import Photos, read_photos
+from evenplace.photos.table import join_photos
 from evenplace.run.run import Run
 from evenplace.serve.app import create_app
 from evenplace.serve.server import Connection
@@ -41,9 +42,10 @@ class Town:
         return self.queries[number].read_bytes()
 
 
-def make_run(run: Path, database: Path) -> None:
+def make_run(run: Path, database: Path | Photos) -> None:
     """A run of ImageNet's weights; calibrated so that it can abstain."""
-    Run(run).index_method(read_photos(database), "dapr-m-bands", "imagenet", image_size=64, dim=64)
+    photos = database if isinstance(database, Photos) else read_photos(database)
+    Run(run).index_method(photos, "dapr-m-bands", "imagenet", image_size=64, dim=64)
     sure = np.linspace(0, 1, 200, dtype=np.float32)
     right = np.random.default_rng(0).uniform(size=200) < sure
     spec = Run(run).recipe.search
@@ -65,6 +67,15 @@ def own_town(town: Town, tmp_path: Path) -> Town:
     """A copy whose index a test may replace."""
     shutil.copytree(town.run, tmp_path / "run")
     return Town(tmp_path / "run", town.database, town.queries)
+
+
+@pytest.fixture
+def two_zones(own_town: Town) -> Town:
+    """Half of the photos at the same metres of a zone on the other side of the globe."""
+    here = read_photos(own_town.database)
+    away = Photos.from_arrays(east=here.east, north=here.north, zone=-56, path=here.paths)
+    make_run(own_town.run, join_photos([here[::2], away[1::2]]))
+    return own_town
 
 
 @pytest.fixture(scope="session")

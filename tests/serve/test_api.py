@@ -97,6 +97,29 @@ def test_a_number_of_hits_out_of_range_is_refused(client: TestClient, town: Town
     assert "k" in problem_of(said).detail
 
 
+def test_a_setting_that_nobody_reads_is_refused_and_those_there_are_are_named(
+    client: TestClient, town: Town
+) -> None:
+    photo = [("photo", town.photo())]
+    said = client.post("/locate?k=2&min_precision=0.95", files=photo)
+    assert problem_of(said).remedy == "use k, matches"
+    assert problem_of(client.get("/about?x=1")).remedy == "leave it out"
+    assert client.get("/places?tier=tail&limit=2").status_code == 200
+    assert client.get("/health?probe=7").status_code == 200
+
+
+def test_metres_of_several_zones_come_with_their_zone(two_zones: Town) -> None:
+    with serving(two_zones.run) as client:
+        assert client.get("/about").json()["zones"] == [-56, 34]
+        answer = ask(client, two_zones.photo(), k=20).json()["answers"][0]
+        listed = client.get("/places").json()["places"]
+        one = client.get("/places/0").json()
+    assert {hit["zone"] for hit in answer["hits"]} == {-56, 34}
+    for spot in [answer["position"], *answer["hits"], *answer["places"], *listed, one]:
+        assert (spot["latitude"] < 0) == (spot["zone"] < 0)
+    assert {spot["zone"] for spot in one["outline"] + one["pictures"]} == {one["zone"]}
+
+
 def test_every_stage_is_timed(client: TestClient, town: Town) -> None:
     spent = ask(client, town.photo()).json()["answers"][0]["elapsed_ms"]
     assert {"wait", "decode", "describe", "classify", "gather", "rank"} <= set(spent)

@@ -163,6 +163,25 @@ def test_a_run_that_promises_nothing_says_so_on_the_page(browser: Any, own_town:
         opened.close()
 
 
+def test_a_photo_at_the_same_metres_of_another_zone_is_far_away(
+    browser: Any, two_zones: Town
+) -> None:
+    with listening(create_app(Settings(two_zones.run))) as address:
+        opened = Visit(browser, address)
+        page = opened.ready()
+        drop(page, two_zones.photo())
+        answered(page)
+        away = re.findall(r"(\d[\d,]*) (k?m) away", page.inner_text("#hits"))
+        assert {unit for _, unit in away} == {"m", "km"}
+        for number, unit in away:
+            assert (int(number.replace(",", "")) > 10_000) == (unit == "km")
+        page.get_by_role("tab", name="The database").click()
+        page.locator("#list button").first.click()
+        page.wait_for_selector("#shots img")
+        assert opened.complaints == []
+        opened.close()
+
+
 def test_switch_tab_and_browse_the_database(visit: Visit) -> None:
     page = visit.ready()
     page.get_by_role("tab", name="The database").click()

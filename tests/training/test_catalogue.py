@@ -115,3 +115,9 @@ def test_a_card_says_who_decides() -> None:
         "low-visit-bias", {"beta": 0.25, "kappa": 0.5, "scale": 15.0, "margin": 0.0}
     )
     assert ("parameters", "88.0 M") in found["salad"].rows()
+
+
+def test_one_setting_need_not_be_a_list() -> None:
+    assert parse_settings("folds=2") == {"folds": 2}
+    with pytest.raises(SettingError, match="--set 'folds' has no value"):
+        parse_settings("folds")

@@ -11,6 +11,7 @@ from evenplace.cli.console import print_table, say
 from evenplace.cli.locate_many import Many, Output, Tags, Walk, locate_many, undo_positions
 from evenplace.cli.options import Batched, Centre, IndexedRun, Promise, Verify, grouped
 from evenplace.errors import SettingError
+from evenplace.photos.cities import zone_name
 
 if TYPE_CHECKING:
     from evenplace.run.run import Run
@@ -104,19 +105,24 @@ def _locate_one(
             f"if right, 95 % within {shape.major:.0f} × {shape.minor:.0f} m, longer towards "
             f"{shape.bearing:.0f}°"
         )
+    zones = [hit["zone"] for hit in plain["hits"]]
     print_table(
         ("photo", "east", "north", "place", "similarity", "matches"),
         [
-            [hit.path, f"{hit.position[0]:.1f}", f"{hit.position[1]:.1f}", str(hit.place),
+            [hit.path, f"{zone}{hit.position[0]:.1f}", f"{hit.position[1]:.1f}", str(hit.place),
              f"{hit.similarity:.3f}", "" if hit.inliers is None else str(hit.inliers)]
-            for hit in answer.hits
+            for hit, zone in zip(answer.hits, _zone_marks(zones), strict=True)
         ],
     )  # fmt: skip
 
 
+def _zone_marks(zones: list[int]) -> list[str]:
+    """What stands before metres of several zones; nothing where all are of one."""
+    return [f"{zone_name(zone)} " if len(set(zones)) > 1 else "" for zone in zones]
+
+
 def _place(where: dict[str, Any]) -> str:
     """A position as people use it: degrees if there is a globe, and metres with the zone."""
-    from evenplace.photos.cities import zone_name
     from evenplace.photos.geodesy import say_spot
 
     east, north = where["east"], where["north"]

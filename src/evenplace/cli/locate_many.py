@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from evenplace.cli.console import bars, print_table, say, stoppable, tell
-from evenplace.errors import RunError, SettingError
+from evenplace.errors import PhotoError, RunError, SettingError
 
 if TYPE_CHECKING:
     from evenplace.photos.asked import Asked
@@ -114,6 +114,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.calibration import least_confidence
+    from evenplace.run.located import UNREADABLE
     from evenplace.run.tagging import write_positions
     from evenplace.run.walks import follow
 
@@ -139,12 +140,14 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     if many.output.as_json:
         for line in lines:
             print(json.dumps(line.as_dict()))
-        return
-    _print(lines, rate, many.min_precision, least, learned)
-    for out in many.output.files:
-        say(f"written: {out}")
-    if tagged is not None:
-        _say_tagged(tagged)
+    else:
+        _print(lines, rate, many.min_precision, least, learned)
+        for out in many.output.files:
+            say(f"written: {out}")
+        if tagged is not None:
+            _say_tagged(tagged)
+    if lines and all(line.status == UNREADABLE for line in lines):
+        raise PhotoError(f"none of the {len(lines):,} photos can be read: {lines[0].reason}")
 
 
 def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, float]":

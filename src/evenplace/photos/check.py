@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from PIL import Image
 from evenplace.errors import PhotoError
 from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
+from evenplace.photos.geodesy import degrees, to_metres
 from evenplace.photos.layouts import tables, track
+from evenplace.photos.nearby import find_nearby
 from evenplace.photos.pictures import open_picture
 from evenplace.photos.read import find_layout, read_photos
 from evenplace.photos.scan import check_exists, is_archive, other_files, say_others, unpacked
@@ -19,6 +22,7 @@ from evenplace.photos.table import Photos, Skipped
 
 TILE = 160
 ACROSS = 6
+ACROSS_BORDER = 1000.0  # metres between photos of one town in two zones
 TRIED = 24  # photos that are opened
 
 
@@ -40,6 +44,7 @@ class Check:
         lines = [
             f"layout {self.layout}: {len(photos):,} photos at {spots:,} different positions",
             *_places(photos),
+            *_borders(photos),
             f"heading known for {known:,}, time for {len(dated):,}"
             + (f" ({str(dated.min())[:10]} to {str(dated.max())[:10]})" if len(dated) else ""),
         ]
@@ -78,6 +83,22 @@ def _places(photos: Photos) -> list[str]:
         )
         told = "" if len(names) == 1 else f"{name}: {len(mine):,} photos, "
         lines.append(f"{told}{zone}, {np.ptp(mine.east):,.0f} m by {np.ptp(mine.north):,.0f} m")
+    return lines
+
+
+def _borders(photos: Photos) -> list[str]:
+    """A line for each two zones whose photos stand within reach of each other."""
+    lines = []
+    for one, other in combinations([zone for zone in photos.zones if zone], 2):
+        here, there = (photos[photos.zone == zone] for zone in (one, other))
+        latitude, longitude = degrees(there.positions, other).T
+        moved = to_metres(latitude, longitude, one)
+        if find_nearby(here, Photos.from_arrays(**vars(moved)), ACROSS_BORDER).counts.any():
+            larger = one if len(here) >= len(there) else other
+            lines.append(
+                f"UTM zones {one} and {other} meet among the photos, and none is near one of the "
+                f"other zone; read them as one: --zone {larger}, or a column zone"
+            )
     return lines
 
 

@@ -104,7 +104,7 @@ def gather(
     Every row left out is in `Photos.skipped`; when none is left, that is an error.
     """
     east, north = (np.asarray(columns[name], np.float64) for name in ("east", "north"))
-    zones = np.broadcast_to(np.asarray(columns.get("zone", 0), np.int8), east.shape)
+    zones = np.broadcast_to(np.asarray(columns.get("zone", 0)), east.shape)
     why = dict(reasons or {})
     _tell_degrees(why, columns)
     for row in np.flatnonzero(~(np.isfinite(east) & np.isfinite(north))).tolist():

@@ -38,15 +38,19 @@ def zone_of(latitude: ArrayLike, longitude: ArrayLike) -> NDArray[np.int8]:
     return np.where(good, np.where(lat < 0, -zone, zone), 0).astype(np.int8)
 
 
-def to_metres(latitude: ArrayLike, longitude: ArrayLike, zone: int | None = None) -> Metres:
-    """Project to UTM, each photo in its own zone, or all that lie near enough in `zone`."""
+def to_metres(latitude: ArrayLike, longitude: ArrayLike, zone: ArrayLike | None = None) -> Metres:
+    """Project to UTM, each photo in its own zone, or in `zone` where that is near enough.
+
+    zone: of all, or of each; 0 and what is none leave a photo in its own.
+    """
     lat, lon = np.asarray(latitude, np.float64), np.asarray(longitude, np.float64)
     zones = zone_of(lat, lon)
     if zone is not None:
-        meridian = 6 * abs(zone) - 183
+        zone = np.asarray(zone)
+        meridian = 6 * np.abs(zone) - 183
         away = np.abs(np.mod(lon - meridian + 180, 360) - 180)
         side = ((lat < 0) == (zone < 0)) | (np.abs(lat) <= EQUATOR)
-        near = (zones != 0) & (away <= NEIGHBOUR) & side
+        near = (zones != 0) & (away <= NEIGHBOUR) & side & (zone != 0) & (np.abs(zone) <= 60)
         zones = np.where(near, zone, zones).astype(np.int8)
     east, north = np.full(len(lat), np.nan), np.full(len(lat), np.nan)
     for number in np.unique(zones[zones != 0]):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenplace.arrays import Array, Doubles, Floats
 from evenplace.errors import PhotoError
-from evenplace.photos.cities import find_cities, zone_name
+from evenplace.photos.cities import find_cities, is_made_up, zone_name
 from evenplace.photos.files import whole_file
 
 METADATA = b"evenplace.skipped"
@@ -256,8 +256,10 @@ def join_photos(parts: Sequence[Photos]) -> Photos:
     if not parts:
         raise PhotoError("there are no photos to join; give at least one set")
     tables = [part.table for part in parts]
-    if any("city" in table.column_names for table in tables):
+    if not all(is_made_up(name) for part in parts for name in part.cities):
         tables = [_with_city(part) for part in parts]
+    else:  # names of ours count the cities of one set
+        tables = [table.drop_columns([*{"city"} & {*table.column_names}]) for table in tables]
     table = pa.concat_tables(tables, promote_options="permissive")
     if "city" not in table.column_names:
         axes = (np.asarray(table.column(name)) for name in ("east", "north", "zone"))

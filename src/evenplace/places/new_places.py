@@ -3,11 +3,14 @@
 # C places · N photos
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
-from evenplace.arrays import Bools, Ints
+from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.photos.cities import APART, is_made_up, zone_name
 from evenplace.photos.table import Photos
 from evenplace.places.cities import join_places
 from evenplace.places.given import Given
@@ -56,10 +59,12 @@ def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
     home, maps = both.home.copy(), list(places.maps)
     own = fresh.tiers.copy()
     for number, one in enumerate(fresh.maps):
-        known = [at for at, old in enumerate(places.maps) if _goes_on(old, one)]
+        here = fresh.centres[fresh.home == number]
+        known = [at for at, old in enumerate(places.maps)
+                 if _goes_on(old, one, places.centres[places.home == at], here)]  # fmt: skip
         home[both.home == len(places.maps) + number] = known[0] if known else len(maps)
         own[(fresh.home == number) & bool(known)] = _TAIL
-        maps += [] if known else [one]
+        maps += [] if known else [replace(one, city=_free_name(one, maps))]
     extra = {
         name: np.concatenate([values, np.full(len(fresh), -1, values.dtype)])
         for name, values in places.extra.items()
@@ -86,7 +91,24 @@ def database_places(photos: Photos, like: Places, cell: float = 20.0) -> Places:
     return Grid(cell).partition(photos)
 
 
-def _goes_on(old: Map, new: Map) -> bool:
-    """Whether a map is cut where another one ended: cells of one lattice in one zone."""
+def _goes_on(old: Map, new: Map, there: Doubles, here: Doubles) -> bool:
+    """Whether a map is cut where another one ended: cells of one lattice in one zone and city.
+
+    A name of ours counts the cities of the photos that were read together, so it says nothing of
+    those read before: then their places, there and here, are within what parts two cities.
+    """
     same = isinstance(old.rule, Grid) and isinstance(new.rule, Grid)
-    return same and (old.city, old.zone, old.width) == (new.city, new.zone, new.width)
+    if not same or (old.zone, old.width) != (new.zone, new.width):
+        return False
+    if not (len(there) and is_made_up(old.city) and is_made_up(new.city)):
+        return old.city == new.city
+    gaps = np.maximum(there.min(axis=0) - here.max(axis=0), here.min(axis=0) - there.max(axis=0))
+    return bool(np.hypot(*np.maximum(gaps, 0)) <= APART)
+
+
+def _free_name(new: Map, maps: Sequence[Map]) -> str:
+    """The name of a map, or of ours the next that no other city has."""
+    taken, names = {one.city for one in maps}, (f"{zone_name(new.zone)}-{n}" for n in count(2))
+    if new.city not in taken or not is_made_up(new.city):
+        return new.city
+    return next(name for name in names if name not in taken)

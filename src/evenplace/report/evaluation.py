@@ -18,6 +18,7 @@ from matplotlib.figure import Figure as Drawing
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores, compare_pairs
 from evenplace.photos.files import read_log
+from evenplace.places import Places
 from evenplace.places.coverage import Diversity, measure_diversity
 from evenplace.places.tiers import TIERS
 from evenplace.report import curves, tables
@@ -51,9 +52,15 @@ class Kept:
         return measure_diversity(self.index.descriptors, places)
 
 
-def read_kept(run: Path) -> Kept:
-    """Look into a run folder; what is not there is not shown."""
+def read_kept(run: Path, asked: Places | None = None) -> Kept:
+    """Look into a run folder; what is not there is not shown.
+
+    asked: the places of its scores.  An index that has others by now numbers them anew: its photos
+    would be shown as those of other places.
+    """
     index = open_index(run / "index") if (run / "index" / "manifest.json").exists() else None
+    if index is not None and asked is not None and not np.array_equal(index.places.ids, asked.ids):
+        index = None
     return Kept(run.name, index, tuple(read_log(run / "log.jsonl")))
 
 
@@ -98,7 +105,8 @@ def write_report(
     """
     systems = [scores] if isinstance(scores, Scores) else list(scores)
     _check(systems, runs)
-    told = Told(systems, [read_kept(Path(run)) for run in runs], Path(out), tiles)
+    kept = [read_kept(Path(run), one.places) for run, one in zip(runs, systems, strict=False)]
+    told = Told(systems, kept, Path(out), tiles)
     sections = [made for make in SECTIONS if (made := make(told)) is not None]
     for name, figure in told.drawn.items():
         save_figure(figure, told.folder / "figures" / name)

@@ -48,7 +48,7 @@ def answers_json(index: Index, answers: Sequence[Answer], name: str) -> list[dic
         where += [hit.position for hit in found.hits] + [guess.centre for guess in found.places]
         zones += zone[rows[:1] + rows].tolist()  # a position is around its first hit
         zones += index.places.zones[[guess.place for guess in found.places]].tolist()
-    spots = zip(spots_json(where, zones), zones, strict=True)
+    spots = iter(spots_json(where, zones))
     known = _known_of(index, {hit.row for found in answers for hit in found.hits})
     return [_answer(index, found, name, spots, known) for found in answers]
 
@@ -68,7 +68,7 @@ def _answer(
     index: Index,
     found: Answer,
     name: str,
-    spots: Iterator[tuple[dict[str, Any], int]],
+    spots: Iterator[dict[str, Any]],
     known: dict[int, dict[str, Any]],
 ) -> dict[str, Any]:
     return {
@@ -80,9 +80,9 @@ def _answer(
         "calibrated": found.calibrated,
         "doubt": found.doubt,
         "meaning": found.meaning,
-        "position": _position(found, *next(spots)) if found.hits else None,
+        "position": _position(found, next(spots)) if found.hits else None,
         "hits": [
-            next(spots)[0]
+            next(spots)
             | {
                 "photo": f"{name}-{hit.row}",
                 "path": hit.path,
@@ -97,7 +97,7 @@ def _answer(
             for hit in found.hits
         ],
         "places": [
-            next(spots)[0]
+            next(spots)
             | {
                 "place": guess.place,
                 "posterior": min(1.0, round(float(guess.posterior), 6)),
@@ -123,14 +123,15 @@ def what_would_help(found: Answer) -> str:
 
 
 def spots_json(positions: ArrayLike, zones: ArrayLike) -> list[dict[str, Any]]:
-    """Positions in metres, and in degrees where there is a globe: (n, 2)."""
+    """Positions in metres of their zone, and in degrees where there is a globe: (n, 2), (n)."""
     metres = np.asarray(positions, np.float64).reshape(-1, 2)
     globe = degrees(metres, zones).round(7).tolist()
+    each = np.broadcast_to(np.asarray(zones, np.int64), len(metres)).tolist()
     return [
-        {"east": east, "north": north}
+        {"east": east, "north": north, "zone": zone}
         | {"latitude": _known(latitude), "longitude": _known(longitude)}
-        for (east, north), (latitude, longitude) in zip(
-            metres.round(2).tolist(), globe, strict=True
+        for (east, north), (latitude, longitude), zone in zip(
+            metres.round(2).tolist(), globe, each, strict=True
         )
     ]
 
@@ -145,11 +146,11 @@ def tier_name(index: Index, place: int) -> str:
     return TIERS[known[place]] if 0 <= place < len(known) else "none"
 
 
-def _position(found: Answer, spot: dict[str, Any], zone: int) -> dict[str, Any]:
+def _position(found: Answer, spot: dict[str, Any]) -> dict[str, Any]:
     shape = found.position.ellipse
     ellipse = {
         "major": round(shape.major, 2),
         "minor": round(shape.minor, 2),
         "bearing": round(shape.bearing, 1),
     }
-    return spot | {"zone": zone, "ellipse": ellipse}
+    return spot | {"ellipse": ellipse}

@@ -297,6 +297,6 @@ class Search:
         return Batch(first=first, pools=pools, rankings=rankings, spots=around.spots, hits=hits)
 
     def _checked(self, descriptors: Floats, k: int) -> Floats:
-        if k < 1:
-            raise SettingError(f"k={k} asks for no hit; use 1 or more")
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise SettingError(f"k={k!r} asks for no hit; use a whole number, 1 or more")
         return self.pair.checked(descriptors)

@@ -174,6 +174,8 @@ class _Change:
 def _planned(index: Index, gone: Rows, photos: Photos) -> _Change:
     opened = open_places(index.places, photos)
     places, numbers = opened.places, opened.numbers
+    if opened.fresh.any():  # which `_prototypes` gives means
+        places = mark_means(places, opened.fresh | (places.extra.get(MEANS, 0 * places.home) == 1))
     kept = np.delete(np.arange(len(index)), gone)
     before = np.append(numbers, -1)[index.labels]
     came = places.locate(photos) if len(photos) else np.empty(0, np.int64)

@@ -83,7 +83,7 @@ def say_about(served: ServedIndex, settings: Settings) -> schema.About:
         },
         gini=round(gini(sizes[filled]), 3),
         imbalance=round(imbalance_ratio(sizes[filled]), 1) if filled.any() else 1.0,
-        zone=index.places.maps[0].zone,
+        zones=np.unique(index.places.zones).tolist(),
         tiles=settings.tiles,
         tiles_from=settings.tile_origin,
         tiles_credit=settings.tiles_credit,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 import evenplace
 from evenplace.errors import PhotoError
@@ -22,7 +22,19 @@ from evenplace.serve.served_index import ServedIndex
 from evenplace.serve.service import Service
 from evenplace.serve.uploads import check_announced, read_uploads
 
-questions, database, state = (APIRouter(tags=[tag]) for tag in ("questions", "database", "service"))
+
+def check_query(request: Request) -> None:
+    """Refuse a setting nobody reads: a precision asked for here would be thought of as kept."""
+    known = [one.alias for one in request.scope["route"].dependant.query_params]
+    if not set(request.query_params) <= set(known):
+        said = f"use {', '.join(known)}" if known else "leave it out"
+        raise Problem("value-refused", "the address has a setting that is not known here", said)
+
+
+strict = [Depends(check_query)]
+questions = APIRouter(tags=["questions"], dependencies=strict)
+database = APIRouter(tags=["database"], dependencies=strict)
+state = APIRouter(tags=["service"])  # probes add what they like
 PHOTO_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,12})")
 MOST_HITS, MOST_PLACES, MOST_PICTURES = 50, 1000, 200
 EXAMPLES: dict[str, Any] = json.loads(shipped_text("serve/assets/examples.json"))

@@ -18,6 +18,7 @@ class Spot(Said):
 
     east: float
     north: float
+    zone: int = Field(description="UTM zone, negative in the south, 0 for local metres")
     latitude: float | None
     longitude: float | None
 
@@ -33,7 +34,6 @@ class Ellipse(Said):
 class Position(Spot):
     """The fused position of all candidates."""
 
-    zone: int = Field(description="UTM zone, negative in the south, 0 for local metres")
     ellipse: Ellipse
 
 
@@ -173,7 +173,7 @@ class About(Said):
     tiers: dict[str, int]
     gini: float
     imbalance: float
-    zone: int
+    zones: list[int] = Field(description="UTM zones of the places, as in a position")
     tiles: str = Field(description="address of map tiles; empty without")
     tiles_from: str = Field(description="the other machine they come from; empty without")
     tiles_credit: str

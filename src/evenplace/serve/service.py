@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+import numpy as np
+from numpy.typing import ArrayLike
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -86,7 +88,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.index_watch = IndexWatch(settings, self._reloaded)
-        _check_tiles(settings, self.index_watch.current.engine.index.places.maps[0].zone)
+        _check_tiles(settings, self.index_watch.current.engine.index.places.zones)
         self.waiting = WaitingRoom(settings.limits)
         self.bodies = Bodies(settings.limits)
         self.batcher = Batcher(settings.batching, settings.limits, self.waiting, self._batched)
@@ -139,8 +141,8 @@ class Service:
         self.metrics.index_photos.set(len(self.index_watch.current.engine.index))
 
 
-def _check_tiles(settings: Settings, zone: int) -> None:
-    if settings.tiles and not zone:
+def _check_tiles(settings: Settings, zones: ArrayLike) -> None:
+    if settings.tiles and not np.all(zones):
         raise SettingError(
             f"--tiles {settings.tiles} cannot lie under photos in local metres; "
             "leave it out, or index photos with a UTM zone"

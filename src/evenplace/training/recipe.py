@@ -121,10 +121,10 @@ _TABLES: dict[str, Any] = {
 }
 
 
-def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
-    """Read `key=value` words; values are TOML, or text as it stands."""
+def parse_settings(settings: str | Iterable[str]) -> dict[str, Any]:
+    """Read `key=value` words, or one; values are TOML, or text as it stands."""
     found: dict[str, Any] = {}
-    for setting in settings:
+    for setting in [settings] if isinstance(settings, str) else settings:
         key, equals, text = setting.partition("=")
         if not equals:
             raise SettingError(f"--set {setting!r} has no value; write key=value")

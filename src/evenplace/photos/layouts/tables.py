@@ -219,17 +219,19 @@ def _positions(table: pa.Table, found: dict[str, str], zone: int | None) -> dict
     if {"latitude", "longitude"} <= set(found):
         columns["latitude"] = numbers(table.column(found["latitude"]), read_angle)
         columns["longitude"] = numbers(table.column(found["longitude"]), read_angle)
+    said = numbers(table.column(found["zone"])) if "zone" in found else None
     if not {"east", "north"} <= set(found):
-        metres = to_metres(columns["latitude"], columns["longitude"], zone)
+        wanted = np.nan_to_num(said) if zone is None and said is not None else zone
+        metres = to_metres(columns["latitude"], columns["longitude"], wanted)
         return columns | {"east": metres.east, "north": metres.north, "zone": metres.zone}
     columns["east"] = numbers(table.column(found["east"]))
     columns["north"] = numbers(table.column(found["north"]))
-    if "zone" in found:
-        columns["zone"] = np.nan_to_num(numbers(table.column(found["zone"]))).astype(np.int64)
-    elif "latitude" in columns:
+    columns["zone"] = np.full(len(columns["east"]), zone or 0)
+    if "latitude" in columns:
         columns["zone"] = zone_of(columns["latitude"], columns["longitude"])
-    else:
-        columns["zone"] = np.full(len(columns["east"]), zone or 0)
+    if said is not None and any(table.column(found["zone"]).to_pylist()):
+        unread = columns["zone"] if "latitude" in columns or zone is not None else np.nan
+        columns["zone"] = np.where(np.isnan(said), unread, said)
     return columns
 
 
@@ -242,6 +244,9 @@ def _unplaced(table: pa.Table, found: dict[str, str], columns: dict[str, Any]) -
         cells = (table.column(found[axis])[row].as_py() or "empty" for axis in axes)
         told = ", ".join(map(" ".join, zip(axes, map(str, cells), strict=True)))
         reasons[row] = f"it has no position ({told})"
+    for row in np.flatnonzero(np.isnan(columns["zone"])).tolist():
+        cell = table.column(found["zone"])[row].as_py() or "empty"
+        reasons[row] = f"its UTM zone is {cell}; write 33, or -33 in the south"
     nowhere = (values == 0).all(axis=0) & (axes == _DEGREES)
     return reasons | dict.fromkeys(np.flatnonzero(nowhere).tolist(), NO_FIX)
 

@@ -1,6 +1,6 @@
 // An answer as a person reads it: how sure, where, like what, and how long it took.
 
-import { byId, mark, node, picture, plural } from "./dom.js";
+import { apart, byId, far, mark, node, picture, plural } from "./dom.js";
 
 export const mood = (answer) =>
   answer.abstains ? "none" : answer.calibrated && answer.confidence >= 0.9 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
@@ -86,12 +86,12 @@ export function showHits(answer, query, onHit, onCompare) {
   byId("matching").hidden = !answer.looked;
   const own = node("li", { class: "own" }, figure(query, "your photo", [node("b", {}, "Your photo")]));
   const hits = answer.hits.map((hit, number) => {
-    const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : null;
+    const away = answer.position ? apart(hit, answer.position) : null;
     const facts = [
       node("span", { class: "line" }, node("b", {}, `${number + 1}`), mark(hit.tier), hit.place < 0 ? "no place" : `place ${hit.place}`),
       node("span", { class: "line" }, `similarity ${hit.similarity.toFixed(2)}`),
       hit.inliers === null ? null : node("span", { class: "line" }, `${plural(hit.inliers, "point")} match${hit.inliers === 1 ? "es" : ""}`),
-      node("span", { class: "line soft" }, [hit.tier, away === null || answer.abstains ? "" : `${away.toFixed(0)} m away`].filter((word) => word && word !== "none").join(", ")),
+      node("span", { class: "line soft" }, [hit.tier, away === null || answer.abstains ? "" : `${far(away)} away`].filter((word) => word && word !== "none").join(", ")),
       hit.credit ? node("span", { class: "line soft" }, hit.credit) : null,
     ];
     const item = node("li", {}, node("button", {

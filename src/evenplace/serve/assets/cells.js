@@ -21,10 +21,10 @@ export function readCells(data) {
 }
 
 // Corners as pixels of zoom 0, where every zoom is a power of two away, and each cell's box.
-export function projectCells(cells, crs, tiles) {
+export function projectCells(cells, crs, globe) {
   const count = cells.places.length, points = new Float64Array(cells.corners.length), box = new Float64Array(4 * count);
   for (let i = 0; i < points.length; i += 2) {
-    const at = tiles ? L.latLng(cells.degrees[i], cells.degrees[i + 1]) : L.latLng(cells.corners[i + 1], cells.corners[i]);
+    const at = globe ? L.latLng(cells.degrees[i], cells.degrees[i + 1]) : L.latLng(cells.corners[i + 1], cells.corners[i]);
     const point = crs.latLngToPoint(at, 0);
     points[i] = point.x;
     points[i + 1] = point.y;

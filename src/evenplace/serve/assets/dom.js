@@ -20,3 +20,11 @@ export function picture(source, alt) {
 export const byId = (id) => document.getElementById(id);
 export const mark = (tier) => node("span", { class: `mark ${tier}`, "aria-hidden": "true" });
 export const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+
+// Metres between two spots: over the globe, since metres of two zones do not compare.
+export function apart(one, other) {
+  if (one.latitude === null || other.latitude === null) return Math.hypot(one.east - other.east, one.north - other.north);
+  return L.latLng(one.latitude, one.longitude).distanceTo([other.latitude, other.longitude]);
+}
+
+export const far = (metres) => (metres < 1e4 ? `${metres.toFixed(0)} m` : `${Math.round(metres / 1000).toLocaleString("en")} km`);

@@ -1,19 +1,20 @@
-// A map of cells, and of an answer on it.  Metres without tiles, degrees with them.
+// A map of cells, and of an answer on it.  Metres; degrees with tiles, and where there are several zones.
 
 import { cellAt, paintLayer, projectCells } from "./cells.js";
-import { node } from "./dom.js";
+import { apart, node } from "./dom.js";
 
 const METRES = 111320; // of one degree of latitude
 const ROOM = 30; // pixels a pin needs
+const SEEN = 4; // pixels below which a chosen cell is drawn nearer
 const NEAR = 100; // metres from a sure answer that its map shows at first
 
 export class CellMap {
-  constructor(element, cells, { tiles = "", tiles_credit = "", faint = false, label }) {
+  constructor(element, cells, { tiles = "", tiles_credit = "", zones = [], faint = false, label }) {
     this.cells = cells;
-    this.tiles = tiles;
-    const crs = tiles ? L.CRS.EPSG3857 : L.CRS.Simple;
+    this.globe = Boolean(tiles) || (zones.length > 1 && cells.degrees.length > 0);
+    const crs = this.globe ? L.CRS.EPSG3857 : L.CRS.Simple;
     this.map = L.map(element, {
-      crs, minZoom: tiles ? 2 : -10, maxZoom: tiles ? 20 : 5, zoomSnap: 0.25, wheelPxPerZoomLevel: 90,
+      crs, minZoom: this.globe ? 0 : -10, maxZoom: this.globe ? 20 : 5, zoomSnap: 0.25, wheelPxPerZoomLevel: 90,
       scrollWheelZoom: false, attributionControl: false,
     });
     element.setAttribute("aria-label", label);
@@ -21,7 +22,7 @@ export class CellMap {
     this.map.on("blur", () => this.map.scrollWheelZoom.disable());
     if (tiles) L.tileLayer(tiles, { maxZoom: 20 }).addTo(this.map);
     if (tiles_credit) this.credit(tiles_credit);
-    this.shape = projectCells(cells, crs, tiles);
+    this.shape = projectCells(cells, crs, this.globe);
     this.options = { by: "tier", faint, chosen: -1 };
     this.paint = paintLayer(cells, this.shape, this.options);
     this.fitAll();
@@ -61,13 +62,13 @@ export class CellMap {
   }
 
   at(spot) {
-    if (this.tiles) return L.latLng(spot.latitude, spot.longitude);
+    if (this.globe) return L.latLng(spot.latitude, spot.longitude);
     return L.latLng(spot.north - this.cells.origin[1], spot.east - this.cells.origin[0]);
   }
 
   shifted(spot, east, north) {
     const at = this.at(spot);
-    if (!this.tiles) return L.latLng(at.lat + north, at.lng + east);
+    if (!this.globe) return L.latLng(at.lat + north, at.lng + east);
     return L.latLng(at.lat + north / METRES, at.lng + east / (METRES * Math.cos((at.lat * Math.PI) / 180)));
   }
 
@@ -84,7 +85,9 @@ export class CellMap {
     if (row < 0) return;
     const middle = L.point((box[4 * row] + box[4 * row + 2]) / 2, (box[4 * row + 1] + box[4 * row + 3]) / 2);
     const at = this.map.options.crs.pointToLatLng(middle, 0);
-    if (!this.map.getBounds().pad(-0.05).contains(at)) this.map.panTo(at);
+    const wide = (box[4 * row + 2] - box[4 * row]) * 2 ** this.map.getZoom();
+    if (wide < SEEN) this.map.setView(at, this.map.getZoom() + Math.log2((4 * SEEN) / wide), { animate: false });
+    else if (!this.map.getBounds().pad(-0.05).contains(at)) this.map.panTo(at);
   }
 
   // Show where the answer is: position and ellipse if there is one, and a number for each hit.
@@ -107,12 +110,12 @@ export class CellMap {
       pin.lead = L.polyline([pin.spot, pin.spot], { className: "lead-line", interactive: false }).addTo(this.over);
       pin.getElement().addEventListener("focus", () => onHit(number, true));
       pin.getElement().addEventListener("blur", () => onHit(number, false));
-      const away = answer.position ? Math.hypot(hit.east - answer.position.east, hit.north - answer.position.north) : 0;
+      const away = answer.position ? apart(hit, answer.position) : 0;
       if (mood !== "sure" || away < NEAR) around.push(pin.spot);
       return pin;
     });
     // A sure answer is shown close by; an unsure one with everything else it might be.
-    if (around.length) this.map.fitBounds(L.latLngBounds(around), { padding: [40, 40], maxZoom: this.tiles ? 18 : 1, animate: false });
+    if (around.length) this.map.fitBounds(L.latLngBounds(around), { padding: [40, 40], maxZoom: this.globe ? 18 : 1, animate: false });
     this.centre = !answer.abstains && answer.position ? this.at(answer.position) : null;
     this.spread();
   }
