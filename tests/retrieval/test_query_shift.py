@@ -74,3 +74,8 @@ def test_fewer_than_twenty_are_no_set(tmp_path: Path) -> None:
 def test_only_an_engine_that_is_told_to_moves_queries(tmp_path: Path) -> None:
     engine, night = Search(built(tmp_path / "i", None)), at_night(looks(EVERYWHERE, 5))
     assert engine.together(night) is engine
+
+
+def test_the_database_itself_is_where_it_is(tmp_path: Path) -> None:
+    index = built(tmp_path / "i", None)
+    assert not shift_of(index, index.descriptors[:].astype(np.float32)).any()

@@ -40,7 +40,7 @@ def shift_of(index: Index, queries: Floats, kept: Descriptors | Column | None = 
     asked, share = queries[_spread(len(queries), _ASKED)], 0.0
     for _ in range(_PASSES):  # moved, they are like more of the database
         own = database.differs(unit(asked + share * away)) + chance
-        share = max(0.0, 1 - float(own / np.square(away).sum()))
+        share = max(0.0, 1 - float(own / max(np.square(away).sum(), 1e-12)))
     shift: Floats = (share * away).astype(np.float32)
     return shift
 
