@@ -144,7 +144,7 @@ def test_two_processes_go_on_where_they_were(town: tuple[Path, Photos], together
 
 def test_the_first_may_work_for_longer_than_the_others_would_wait(together: Path) -> None:
     assert WORK > PATIENCE
-    assert all(one["seconds"] >= WORK for one in seen(together, "lead"))
+    assert all(one["seconds"] > PATIENCE for one in seen(together, "lead"))  # the second came later
 
 
 def test_where_the_first_fails_every_process_fails(together: Path) -> None:
