@@ -152,6 +152,7 @@ def write_onnx(peaks: Peaks, path: Path) -> None:
             dynamo=True, external_data=False, verbose=False,
         )  # fmt: skip
     model = onnx.load(path)
+    _forget_origin(model)
     for kept in [one for one in model.graph.initializer if one.name.startswith(_OURS)]:
         half = numpy_helper.to_array(kept).astype("float16")
         model.graph.initializer.remove(kept)
@@ -159,6 +160,14 @@ def write_onnx(peaks: Peaks, path: Path) -> None:
         cast = onnx.helper.make_node("Cast", [f"half.{kept.name}"], [kept.name], to=1)
         model.graph.node.insert(0, cast)
     onnx.save(model, path)
+
+
+def _forget_origin(model: onnx.ModelProto) -> None:
+    """Drop what the exporter tells of this machine: where each line of the network's code lies."""
+    graph = model.graph
+    for part in (model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info,
+                 *graph.initializer):  # fmt: skip
+        del part.metadata_props[:]
 
 
 def _fold(network: XFeatNetwork) -> None:

@@ -160,6 +160,10 @@ def test_the_file_computes_what_torch_does(sides: tuple[int, int]) -> None:
         np.testing.assert_allclose(mine, other.numpy(), rtol=0, atol=3e-5)
 
 
+def test_the_file_does_not_tell_on_which_machine_it_was_written() -> None:
+    assert b".py" not in XFEAT.read_bytes()
+
+
 @pytest.mark.parametrize("cubic", [False, True])
 def test_maps_are_read_between_their_cells_as_torch_reads_them(cubic: bool) -> None:
     random = np.random.default_rng(0)
