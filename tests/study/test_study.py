@@ -457,6 +457,20 @@ def test_every_system_is_asked_in_a_way_that_the_engine_knows() -> None:
             assert not rules, f"{name}: {system.name} has settings of no rule: {rules}"
 
 
+def test_another_day_is_asked_together_and_alone(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["study", "another-day", "--data", str(folder), "--seeds", "1", "--out", str(tmp_path)]
+    words += ["--system", "one look, alone", "--queries", "24"]
+    words += ["--set", "image_size=64", "--set", "dim=16", "--set", "folds=0", "--set", "epochs=1"]
+    monkeypatch.setattr(sys, "argv", ["evenplace", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    (page,) = tmp_path.glob("another-day-*/tables.md")
+    assert "| one look, together − one look, alone |" in page.read_text()
+
+
 @pytest.mark.long
 def test_every_part_of_the_layer_is_a_switch_that_changes_the_answers(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
