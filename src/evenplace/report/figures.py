@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evenplace.arrays import Doubles, Ints
+from evenplace.arrays import Doubles, Ints, evenly
 from evenplace.errors import RunError
 from evenplace.evaluation import Interval, Scores
 from evenplace.photos.files import whole_file
@@ -219,7 +219,7 @@ def _tier_bands(axes: Axes, places: Places) -> None:
 
 def thin(count: int) -> Ints:
     """Rows of a long curve that a page can show."""
-    return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
+    return evenly(count, DRAWN)
 
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:

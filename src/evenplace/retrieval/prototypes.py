@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import evenly
 from evenplace.photos.table import Photos
 from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
@@ -158,7 +159,7 @@ def photo_spread(descriptors: Any, starts: Rows) -> float:
     Of 2000 places evenly chosen, where there are more.
     """
     several = np.flatnonzero(np.diff(starts) > 1)
-    chosen = several[np.linspace(0, len(several) - 1, min(len(several), 2000)).astype(int)]
+    chosen = several[evenly(len(several), 2000)]
     total, count = 0.0, 0
     for place in chosen:
         rows = descriptors[starts[place] : starts[place + 1]].astype(np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints, unit
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
 from evenplace.training.classify import attach_groups, photos_of_places
 from evenplace.training.objective import Objective, Setup, effect_of
@@ -124,8 +124,7 @@ def place_centres(descriptors: Floats, labels: Ints) -> Floats:
     _, which = np.unique(labels, return_inverse=True)
     sums = np.zeros((which.max(initial=-1) + 1, descriptors.shape[1]), np.float32)
     np.add.at(sums, which, descriptors)
-    centres: Floats = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
-    return centres
+    return unit(sums)
 
 
 def clique_batch(
