@@ -74,9 +74,8 @@ class Truth:
         near = find_nearby(database, queries, self.radius)
         if self.heading is None:
             return near
-        asked = np.repeat(np.arange(len(queries)), near.counts)
-        kept = self.right(queries, database, asked, near.rows)
-        counts = np.bincount(asked[kept], minlength=len(queries))
+        kept = self.right(queries, database, near.query, near.rows)
+        counts = np.bincount(near.query[kept], minlength=len(queries))
         return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
 
 

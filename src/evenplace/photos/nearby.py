@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ class Nearby:
     def counts(self) -> Ints:
         """How many each query has: (Q,)."""
         return np.diff(self.starts)
+
+    @cached_property
+    def query(self) -> Ints:
+        """Which query each of the rows is near: as long as they are."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.counts)
 
 
 def find_nearby(database: Photos, queries: Photos, radius: float = 25.0) -> Nearby:

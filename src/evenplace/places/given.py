@@ -78,11 +78,10 @@ class Given(CutByCity):
 def nearest_within(centres: Photos, asked: Photos, radius: float) -> Ints:
     """The centre nearest to each photo, -1 where none is within the radius: (N,)."""
     near = find_nearby(centres, asked, radius)
-    of = np.repeat(np.arange(len(asked)), near.counts)
-    gap = np.linalg.norm(asked.positions[of] - centres.positions[near.rows], axis=1)
+    gap = np.linalg.norm(asked.positions[near.query] - centres.positions[near.rows], axis=1)
     found = np.full(len(asked), -1, np.int64)
     farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
-    found[of[farthest_first]] = near.rows[farthest_first]
+    found[near.query[farthest_first]] = near.rows[farthest_first]
     return found
 
 
