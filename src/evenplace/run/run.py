@@ -3,7 +3,6 @@
 train → tune → index → locate, evaluate        each reads and writes `run_folder.py`'s files
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
-from evenplace.errors import RunError, SettingError, unknown_name
+from evenplace.errors import SettingError, unknown_name
 from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
@@ -416,8 +415,7 @@ class Run:
         learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
         least = least_confidence(min_precision, learned, insist)
         judged = abstain(found.predictions, min_precision, least)
-        with whole_file(self.files / "abstention.json", RunError) as draft:
-            draft.write_text(json.dumps(judged.as_dict(), indent=1))
+        write_json(self.files / "abstention.json", judged.as_dict(), indent=1)
         return judged
 
     def scores(self, folder: Path | None = None) -> Scores:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.checkpoints import read_tensors, save_tensors
-from evenplace.photos.files import read_log, whole_file
+from evenplace.photos.files import read_log, write_text
 from evenplace.places.table import Places
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
@@ -100,8 +100,7 @@ def refuse_trained(run: Path) -> None:
 
 def _write_recipe(run: Path, recipe: Recipe, places: Places) -> None:
     """Say in a run folder what it is a run of."""
-    with whole_file(run / "recipe.toml", RunError) as draft:
-        draft.write_text(recipe.to_toml(), encoding="utf-8")
+    write_text(run / "recipe.toml", recipe.to_toml())
     places.write(run / "places.parquet")
 
 
