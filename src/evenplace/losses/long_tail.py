@@ -185,7 +185,7 @@ def distribution_balanced(
     -nu (Eq. 3).
     """
     check_batch(cosines, labels, columns)
-    wide = torch.float64 if cosines.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(cosines.dtype, torch.float32)
     photos = photographed(counts).to(cosines.device)
     p = shares(counts).clamp(max=LARGEST_SHARE).to(cosines.device)
     places = torch.arange(len(photos), device=labels.device) if columns is None else columns.places

@@ -197,12 +197,12 @@ class Looked:
     right: NDArray[np.bool_]  # (N,)
 
 
-def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookWeights:
+def fit_look(asked: Sequence[Looked]) -> LookWeights:
     """Learn what matches are worth: the weights under which the best right photo wins most surely.
 
     As `fit_fused`: a penalty worth one query holds each weight near its start.
     """
-    start = start or LookWeights()
+    start = LookWeights()
     telling = [one for one in asked if one.right.any() and not one.right.all()]
     if not telling:
         return start

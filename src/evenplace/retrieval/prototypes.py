@@ -35,13 +35,12 @@ class Reach:
     prototypes: Floats | None
 
 
-def reach(places: Places, prototypes: Floats | None, photos: Photos, *, own: bool = False) -> Reach:
+def reach(places: Places, prototypes: Floats | None, photos: Photos) -> Reach:
     """The classifier's places and, in cities it was not trained in, the database's.
 
-    prototypes: (C, D) of a classifier; None for a network that only ranks.  own: take the
-    database's places everywhere.
+    prototypes: (C, D) of a classifier; None for a network that only ranks.
     """
-    unknown = np.ones(len(photos), bool) if own else unknown_cities(places, photos)
+    unknown = unknown_cities(places, photos)
     if not unknown.any():
         return Reach(places, prototypes)
     if unknown.all():

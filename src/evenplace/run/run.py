@@ -301,8 +301,7 @@ class Run:
         assert self._opened is not None
         if described is not None:
             return self._opened.answers(described[None], k)[0]
-        if self._opened.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(self._opened)
         return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
 
     def locate_many(
@@ -329,9 +328,13 @@ class Run:
             min_precision=min_precision, insist=insist, verify=verify, centre=centre,
             expected=len(asked.paths),
         )  # fmt: skip
-        if engine.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(engine)
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
+
+    def _check_describes(self, engine: Search) -> None:
+        """Refuse photos where no network is to describe them, and say what the run needs."""
+        if engine.describer is None:
+            self.files.open_describer()
 
     def _asks_newest(self, asked: dict[str, Any]) -> bool:
         """Whether the engine of the last question is the one for the next."""
@@ -366,8 +369,7 @@ class Run:
             found = score(engine, queries, descriptors, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found
-        if engine.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(engine)
         found = evaluate(
             engine,
             queries,
