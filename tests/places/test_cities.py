@@ -11,8 +11,8 @@ from evenplace.errors import PlaceError
 from evenplace.photos import Photos, join_photos
 from evenplace.places import FocalGrid, Given, Grid, Intersection, KdTree, Places, Quadtree
 from evenplace.places.coverage import find_needs
+from evenplace.places.maps import Rule
 from evenplace.places.new_places import database_places, open_places, unknown_cities
-from evenplace.places.table import Rule
 
 RULES = [
     Grid(cell=20, groups=2),

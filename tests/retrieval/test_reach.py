@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenplace.photos import Photos, join_photos
 from evenplace.places import Grid, KdTree
-from evenplace.places.table import Rule
+from evenplace.places.maps import Rule
 from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.prototypes import MEANS, fill_means, reach

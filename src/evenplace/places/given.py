@@ -12,7 +12,8 @@ from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
-from evenplace.places.table import Places, Sheet, box_outlines
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places, box_outlines
 
 
 @dataclass(frozen=True)

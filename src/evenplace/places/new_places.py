@@ -15,7 +15,8 @@ from evenplace.photos.table import Photos
 from evenplace.places.cities import join_places
 from evenplace.places.given import Given
 from evenplace.places.grid import Grid
-from evenplace.places.table import Map, Places
+from evenplace.places.maps import Map
+from evenplace.places.table import Places
 
 _TAIL = 2
 
