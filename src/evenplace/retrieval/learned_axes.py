@@ -12,22 +12,20 @@ D numbers given · d axes · B pairs of a block
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import draw_pairs
 from evenplace.retrieval.arrays import widened
 from evenplace.retrieval.codec import Codec
-
-if TYPE_CHECKING:
-    from evenplace.retrieval.generation import Order
+from evenplace.retrieval.generation import Order
 
 _PAIRS, _BLOCK = 8192, 1024
 _SHRINK = 0.3  # s; from 0.1 to 1 the same on development photos of Cambridge
 
 
-def learn_axes(start: Codec, values: Any, order: "Order") -> Codec:
+def learn_axes(start: Codec, values: Any, order: Order) -> Codec:
     """The codec with axes that tell places apart; as it is where no place has two photos.
 
     values: (N, D) in the order they were given.

@@ -59,10 +59,8 @@ def mark_means(places: Places, which: NDArray[np.bool_] | bool = True) -> Places
     return replace(places, extra={**places.extra, MEANS: noted})
 
 
-def fill_means(prototypes: Floats | None, means: Floats) -> Floats:
+def fill_means(prototypes: Floats, means: Floats) -> Floats:
     """Prototypes with means where they are nan, as long as the others are.  (C, D)."""
-    if prototypes is None:
-        return means
     prototypes = np.asarray(prototypes, np.float32)
     wanted = np.isnan(prototypes[:, 0])
     lengths = np.linalg.norm(prototypes, axis=1)
