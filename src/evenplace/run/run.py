@@ -4,7 +4,7 @@ train → tune → index → locate, evaluate        each reads and writes `run_
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -417,7 +417,7 @@ class Run:
         learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
         least = least_confidence(min_precision, learned, insist)
         judged = abstain(found.predictions, min_precision, least)
-        write_json(self.files / "abstention.json", judged.as_dict(), indent=1)
+        write_json(self.files / "abstention.json", asdict(judged), indent=1)
         return judged
 
     def scores(self, folder: Path | None = None) -> Scores:
