@@ -1,6 +1,7 @@
 """The moves on rows that every room makes, against plain loops."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenplace import arrays
-from evenplace.arrays import blocks, draw_pairs, evenly, ranges, renumber, unit
+from evenplace.arrays import blocks, draw_pairs, evenly, ranges, renumber, starts_of, unit
 
 SOURCE = Path(arrays.__file__).parent
 
@@ -38,6 +39,10 @@ def test_ranges_list_their_numbers_and_whose_they_are(given_ranges: list[tuple[i
         for step in range(length)
     ]  # fmt: skip
     assert list(zip(numbers.tolist(), of.tolist(), strict=True)) == expected
+    starts = starts_of(last - first)
+    assert [of[begin:end].tolist() for begin, end in pairwise(starts)] == [
+        [at] * length for at, (_, length) in enumerate(given_ranges)
+    ]
 
 
 @given(st.lists(st.booleans(), max_size=12))

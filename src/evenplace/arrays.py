@@ -29,6 +29,14 @@ def ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     return np.arange(len(of)) + np.repeat(first - before, lengths), of
 
 
+def starts_of(counts: Array) -> Ints:
+    """Where each of so many ranges begins that lie one after the other, and where the last ends.
+
+    (N,) -> (N + 1,).
+    """
+    return np.append(0, np.cumsum(counts))
+
+
 def renumber(kept: Bools) -> Ints:
     """What each row is called among those kept, -1 for the others and for row -1: (N + 1,)."""
     return np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)

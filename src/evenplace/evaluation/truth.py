@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.arrays import Bools, Doubles, Ints, starts_of
 from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
 from evenplace.photos.protocols import TestSet, read_protocol
@@ -76,7 +76,7 @@ class Truth:
             return near
         kept = self.right(queries, database, near.query, near.rows)
         counts = np.bincount(near.query[kept], minlength=len(queries))
-        return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
+        return Nearby(starts_of(counts), near.rows[kept])
 
 
 def first_right(right: Bools) -> Ints:

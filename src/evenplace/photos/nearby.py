@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Ints, ranges
+from evenplace.arrays import Ints, ranges, starts_of
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 
@@ -114,5 +114,5 @@ def _candidates(cells: Ints, wanted: Ints, height: int) -> tuple[Ints, Ints]:
 
 def _by_query(rows: Ints, query: Ints, count: int) -> Nearby:
     order = np.lexsort((rows, query))
-    starts = np.append(0, np.cumsum(np.bincount(query, minlength=count)))
+    starts = starts_of(np.bincount(query, minlength=count))
     return Nearby(starts, rows[order])
