@@ -232,7 +232,10 @@ def fit_confidence(heard: Doubles, right: NDArray[np.bool_]) -> LearnedConfidenc
 
 
 def _logistic(terms: Doubles, right: NDArray[np.bool_]) -> Doubles:
-    """Newton's steps to the weights, and the intercept last.  (V, T) -> (T + 1,)."""
+    """Newton's steps to the weights, and the intercept last.  (V, T) -> (T + 1,).
+
+    Ours, since four weights are no reason to depend on scikit-learn.
+    """
     table = np.column_stack([terms, np.ones(len(terms))])
     weights = np.zeros(table.shape[1])
     penalty = np.diag([_RIDGE] * terms.shape[1] + [1e-6])
