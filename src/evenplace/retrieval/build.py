@@ -128,15 +128,13 @@ def index_descriptors(
         scale = SCALE if scale is None and prototypes is not None else scale or 0.0
         photos, order = once(photos, places)
         with arrived(descriptors, len(photos), draft.path) as values:
-            codec, loss, learned = _write_values(
-                draft, values, order, prototypes, places, keep, learn
-            )
+            codec, loss, fitted = _write_both(draft, values, order, prototypes, places, keep, learn)
             dim = int(values.shape[1])
         _write_extra(draft, extra or {}, len(photos), order)
         _write_levels(draft.path, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(draft.path, ordered, places, order.starts)
-        scale, tuning = _derive(draft.path, scale or learned, codec, ordered, order.starts, spectra)
+        scale, tuning = _derive(draft.path, scale or fitted, codec, ordered, order.starts, spectra)
         draft.manifest = Manifest(
             generation=draft.generation, model=model, scale=scale, tuning=tuning, loss=loss,
             prototypes=learn if prototypes is None else "classifier", codec=codec.name,
@@ -175,7 +173,7 @@ def _derive(
     return found
 
 
-def _write_values(
+def _write_both(
     draft: Draft,
     values: Any,
     order: Order,
