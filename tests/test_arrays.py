@@ -1,6 +1,7 @@
 """The moves on rows that every room makes, against plain loops."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenplace import arrays
-from evenplace.arrays import blocks, ranges, renumber
+from evenplace.arrays import blocks, draw_pairs, evenly, ranges, renumber, starts_of, unit
 
 SOURCE = Path(arrays.__file__).parent
 
@@ -38,6 +39,10 @@ def test_ranges_list_their_numbers_and_whose_they_are(given_ranges: list[tuple[i
         for step in range(length)
     ]  # fmt: skip
     assert list(zip(numbers.tolist(), of.tolist(), strict=True)) == expected
+    starts = starts_of(last - first)
+    assert [of[begin:end].tolist() for begin, end in pairwise(starts)] == [
+        [at] * length for at, (_, length) in enumerate(given_ranges)
+    ]
 
 
 @given(st.lists(st.booleans(), max_size=12))
@@ -46,3 +51,30 @@ def test_rows_are_numbered_among_those_that_are_kept(kept: list[bool]) -> None:
     assert number.tolist() == [sum(kept[:row]) if one else -1 for row, one in enumerate(kept)] + [
         -1
     ]
+
+
+@given(st.integers(0, 300), st.integers(1, 40))
+def test_rows_evenly_chosen_are_spread_from_end_to_end(count: int, most: int) -> None:
+    rows = evenly(count, most)
+    assert len(rows) == min(count, most)
+    if most > 1 and count:
+        assert (rows[0], rows[-1]) == (0, count - 1)
+    gaps = np.diff(rows)
+    assert not len(gaps) or gaps.max() - gaps.min() <= 1
+
+
+def test_a_vector_without_a_length_stays_as_it_is() -> None:
+    made = unit(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(made, [[0.6, 0.8], [0.0, 0.0]])
+
+
+def test_pairs_are_two_rows_of_one_group_and_groups_alike_often() -> None:
+    starts = np.array([0, 2, 3, 3, 103])  # of two, of one, of none, of a hundred
+    pairs = draw_pairs(starts, 4000, np.random.default_rng(0))
+    group = np.searchsorted(starts, pairs, "right") - 1
+    assert (group[0] == group[1]).all()
+    assert (pairs[0] != pairs[1]).all()
+    share = (group[0] == 0).mean()
+    assert set(group[0].tolist()) == {0, 3}
+    assert abs(share - 0.5) < 0.03  # four deviations of 4,000 fair coins
+    assert not draw_pairs(np.array([0, 1, 2]), 9, np.random.default_rng(0)).size

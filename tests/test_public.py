@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,18 @@ def test_no_function_or_field_is_there_for_its_test_alone() -> None:
             if path.name != "__init__.py" or not isinstance(node, ast.Constant):  # its __all__
                 spoken |= set(_spoken(node))
     assert {name for name in defined - spoken if not name.startswith("__")} == BY_HTTP
+
+
+def test_a_wheel_carries_every_file_beside_the_code() -> None:
+    """Recipes, weights and assets: all that is neither code nor made by running it."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    carried = [pattern.removeprefix("**/") for pattern in told["package-data"]["evenplace"]]
+    package = ROOT / "src/evenplace"
+    beside = [path for path in package.rglob("*") if path.is_file()]
+    beside = [path for path in beside if path.suffix not in (".py", ".pyc")]
+    assert len(beside) > 50
+    for path in beside:
+        assert any(path.relative_to(package).match(pattern) for pattern in carried), path
 
 
 def _prose() -> Iterator[Path]:

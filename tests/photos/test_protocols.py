@@ -33,6 +33,7 @@ def test_nearby_is_every_pair_within_the_radius(
         expected = [row for row, (e, n) in enumerate(database)
                     if np.hypot(e - east, n - north) <= radius]  # fmt: skip
         assert found.of(query).tolist() == expected
+        assert (found.query == query).sum() == len(expected)
 
 
 def test_a_photo_exactly_at_the_radius_is_near() -> None:

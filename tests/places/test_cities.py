@@ -11,8 +11,8 @@ from evenplace.errors import PlaceError
 from evenplace.photos import Photos, join_photos
 from evenplace.places import FocalGrid, Given, Grid, Intersection, KdTree, Places, Quadtree
 from evenplace.places.coverage import find_needs
+from evenplace.places.maps import Rule
 from evenplace.places.new_places import database_places, open_places, unknown_cities
-from evenplace.places.table import Rule
 
 RULES = [
     Grid(cell=20, groups=2),
@@ -187,7 +187,7 @@ def test_places_of_a_database_are_cut_as_others_were() -> None:
     assert again.rule.settings()["min_photos"] == 1
     assert database_places(town(1, 31), given).rule == Grid(cell=20)
     tree = KdTree(max_photos=9).partition(town(0, 31))
-    assert database_places(town(1, 31, place=np.arange(150)), tree, cell=35.0).rule == Grid(35.0)
+    assert database_places(town(1, 31, place=np.arange(150)), tree).rule == Grid(20)
 
 
 def test_cells_opened_beside_known_ones_are_of_the_tail_and_sorted_in() -> None:

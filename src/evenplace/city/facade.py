@@ -9,8 +9,8 @@ import numpy as np
 
 from evenplace.arrays import Floats, Ints
 from evenplace.city.buildings import Building, Style
-from evenplace.city.canvas import SHOP_GLASS, Canvas, Texels, shade, smooth_noise
-from evenplace.city.openings import draw_ground_floor, draw_windows
+from evenplace.city.canvas import Canvas, Texels, shade, smooth_noise
+from evenplace.city.openings import draw_ground_floor, draw_windows, pane
 
 LEVELS = 5
 PLAIN = ("party", "back", "roof")  # too little on them to be worth the finest level
@@ -48,10 +48,10 @@ def draw_roof(style: Style, width: float, slope: float, density: float) -> Canva
         x = (index + 0.5) * width / max(1, count) - 0.5
         if style.roof_kind == "mansard":
             canvas.rect(x - 0.15, 0.3, 1.3, slope * 0.66, style.trim)
-            canvas.glass(x, 0.4, 1.0, slope * 0.55, (58, 68, 80), int(rng.integers(1, SHOP_GLASS)))
+            canvas.glass(x, 0.4, 1.0, slope * 0.55, (58, 68, 80), pane(rng))
         elif rng.random() < 0.5:
             canvas.rect(x - 0.06, slope * 0.4 - 0.06, 0.92, 1.22, shade(style.roof, 0.6))
-            canvas.glass(x, slope * 0.4, 0.8, 1.1, (90, 104, 120), int(rng.integers(1, SHOP_GLASS)))
+            canvas.glass(x, slope * 0.4, 0.8, 1.1, (90, 104, 120), pane(rng))
     canvas.rect(0, 0, width, 0.16, shade(style.trim, 0.75))
     canvas.rect(0, slope - 0.14, width, 0.14, shade(style.roof, 0.72))
     canvas.multiply(_weathering(rng, canvas))
@@ -148,8 +148,7 @@ def _blind_windows(rng: np.random.Generator, canvas: Canvas, style: Style) -> No
         if rng.random() < 0.4:
             z = style.ground + storey * style.storey + 1.0
             canvas.rect(canvas.width * 0.7 - 0.06, z - 0.06, 0.82, 1.12, style.frame)
-            code = int(rng.integers(1, SHOP_GLASS))
-            canvas.glass(canvas.width * 0.7, z, 0.7, 1.0, (60, 70, 80), code)
+            canvas.glass(canvas.width * 0.7, z, 0.7, 1.0, (60, 70, 80), pane(rng))
 
 
 class Atlas:

@@ -29,7 +29,7 @@ def draw_windows(rng: np.random.Generator, canvas: Canvas, style: Style, *, plai
     if canvas.height - style.height > 1.6 and canvas.width > 4:
         x = canvas.width / 2 - 0.4
         canvas.rect(x - 0.1, style.height + 0.2, 1.0, 1.0, style.frame)
-        canvas.glass(x, style.height + 0.3, 0.8, 0.8, GLASS, _code(rng))
+        canvas.glass(x, style.height + 0.3, 0.8, 0.8, GLASS, pane(rng))
 
 
 def _has_balcony(style: Style, storey: int) -> bool:
@@ -38,7 +38,8 @@ def _has_balcony(style: Style, storey: int) -> bool:
     return style.balconies == "some" and storey == (style.seed // 7) % max(1, style.storeys - 1)
 
 
-def _code(rng: np.random.Generator) -> int:
+def pane(rng: np.random.Generator) -> int:
+    """The code of a pane of glass that is no shop's."""
     return int(rng.integers(1, SHOP_GLASS))
 
 
@@ -53,7 +54,7 @@ def _window(
     plain: bool,
 ) -> None:
     """One window: reveal, frame, panes, curtain, glazing bars, lintel, sill, shutters."""
-    tall, code = style.window_height, _code(rng)
+    tall, code = style.window_height, pane(rng)
     if style.shutters and not plain:
         half = min(0.42 * wide, 0.5)
         for side in (x - half - 0.04, x + wide + 0.04):

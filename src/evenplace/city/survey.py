@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import utm
 
-from evenplace.arrays import Doubles, Ints
+from evenplace.arrays import Doubles, Ints, evenly
 from evenplace.city.camera import Camera
 from evenplace.city.light import Day, query_days, survey_days
 from evenplace.city.plan import Street, Town, plan_town
@@ -157,7 +157,7 @@ def _rank_cells(rng: np.random.Generator, stands: _Stands, wanted: int) -> list[
     busy = np.array([stands.busy[stands.cells[cell]].mean() for cell in cells])
     busy += rng.normal(0, 0.25, len(cells))
     order = np.argsort(-busy, kind="stable")
-    chosen = np.unique(np.linspace(0, len(order) - 1, min(max(1, wanted), len(order))).astype(int))
+    chosen = evenly(len(order), max(1, wanted))
     return [cells[order[index]] for index in chosen]
 
 

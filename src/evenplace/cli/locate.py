@@ -61,7 +61,6 @@ def locate(
             raise SettingError("--centre is for photos that are asked together; leave it out")
         _locate_one(opened, (photos or [""])[0], descriptor, k, ways, output.as_json)
         return
-    opened = Run.open(run, **how.how(quiet=output.as_json), expected=len(asked.paths))
     many = Many(k=k, output=output, every=every, tagging=tagging, walk=walk, centre=centre, **ways)
     locate_many(opened, asked, many)
 

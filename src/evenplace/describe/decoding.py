@@ -54,13 +54,10 @@ def load_batches(
 
 
 def load_chunks(
-    photos: Sequence[Photo], size: Size, chunks: Iterable[Iterable[int]], threads: int = 0
+    photos: Sequence[Photo], size: Size, chunks: Iterable[Iterable[int]]
 ) -> Iterator[Batch]:
-    """Yield a batch for each chunk of rows, in order, decoding two chunks ahead.
-
-    threads: as many as there are cores, from 2 to 16, unless told.
-    """
-    threads = threads or max(2, min(16, os.cpu_count() or 2))
+    """Yield a batch for each chunk of rows, in order, decoding two chunks ahead."""
+    threads = max(2, min(16, os.cpu_count() or 2))
     coming = iter(chunks)
     with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="decode") as pool:
         waiting: deque[tuple[list[int], list[Future[_Decoded]]]] = deque()

@@ -26,6 +26,7 @@ from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.pictures import SUFFIXES, Size, height_width
 
+_SAMPLE = 64  # photos that int8 ranges are measured on
 TOLERANCE = 1e-5  # measured: 2e-7 of the default network
 
 
@@ -112,12 +113,12 @@ def network_of(run_or_method: str, weights: str | None = "imagenet") -> PlaceNet
     return build_model(run_or_method, weights=weights)
 
 
-def some_photos(folder: Path, count: int = 64) -> tuple[str, ...]:
+def some_photos(folder: Path) -> tuple[str, ...]:
     """A few photos of a folder, spread over it, to measure activations on."""
     found = sorted(str(path) for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
     if not found:
         raise PhotoError(f"{folder} holds no photos (looked for {', '.join(SUFFIXES)})")
-    return tuple(found[:: max(1, len(found) // count)][:count])
+    return tuple(found[:: max(1, len(found) // _SAMPLE)][:_SAMPLE])
 
 
 def _write(network: PlaceNetwork, path: Path, size: tuple[int, int], places: bool) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from evenplace.arrays import Floats, Ints
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import PhotoError
-from evenplace.photos.files import stamp_file, whole_file
+from evenplace.photos.files import stamp_file, whole_file, write_json
 from evenplace.photos.table import Skipped
 
 PART = 1024
@@ -101,8 +101,8 @@ class Parts:
         with whole_file(self.file(number)) as draft, draft.open("wb") as file:
             np.save(file, found.descriptors)
         skipped = [(one.path, one.reason) for one in found.skipped]
-        with whole_file(self.about(number)) as draft:  # last: where it is, the part is whole
-            draft.write_text(json.dumps({"rows": found.rows.tolist(), "skipped": skipped}))
+        told = {"rows": found.rows.tolist(), "skipped": skipped}
+        write_json(self.about(number), told, PhotoError)  # last: where it is, the part is whole
 
     @cached_property
     def _told(self) -> list[dict[str, Any]]:

@@ -4,8 +4,7 @@ Q queries
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,9 +52,6 @@ class Abstention:
     threshold: float
     overall: Delivered
     tail: Delivered
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def abstain(run: Predictions, min_precision: float, threshold: float) -> Abstention:

@@ -78,7 +78,7 @@ def _looking(photos: Photos) -> Ints:
 
 def _to_matches(queries: Photos, database: Photos, positives: Nearby) -> tuple[Ints, Ints]:
     """The turn to the match that looks most alike, the metres to the nearest; -1 if unknown."""
-    asked, rows = np.repeat(np.arange(len(queries)), positives.counts), positives.rows
+    asked, rows = positives.query, positives.rows
     degrees = turn(queries.heading[asked], database.heading[rows])
     metres = np.hypot(*(queries.positions[asked] - database.positions[rows]).T)
     found = []

@@ -19,7 +19,7 @@ from evenplace.evaluation.predictions import Predictions, join_predictions
 from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
 from evenplace.evaluation.uncertainty import Interval, interval
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.photos.table import Skipped
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, query_tiers
@@ -109,8 +109,7 @@ class Scores:
 
     def write(self, folder: Path) -> None:
         """Keep the figures and what they were counted from, as three files of a folder."""
-        with whole_file(folder / "scores.json", RunError) as draft:
-            draft.write_text(json.dumps(self.as_dict(), indent=1))
+        write_json(folder / "scores.json", self.as_dict(), indent=1)
         self.predictions.write(folder / "predictions.parquet")
         self.places.write(folder / "scored_places.parquet")
 

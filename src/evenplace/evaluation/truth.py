@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.arrays import Bools, Doubles, Ints, starts_of
 from evenplace.errors import PhotoError, RunError, SettingError
 from evenplace.photos.nearby import Nearby, find_frames, find_nearby, turn
 from evenplace.photos.protocols import TestSet, read_protocol
@@ -74,10 +74,9 @@ class Truth:
         near = find_nearby(database, queries, self.radius)
         if self.heading is None:
             return near
-        asked = np.repeat(np.arange(len(queries)), near.counts)
-        kept = self.right(queries, database, asked, near.rows)
-        counts = np.bincount(asked[kept], minlength=len(queries))
-        return Nearby(np.append(0, np.cumsum(counts)), near.rows[kept])
+        kept = self.right(queries, database, near.query, near.rows)
+        counts = np.bincount(near.query[kept], minlength=len(queries))
+        return Nearby(starts_of(counts), near.rows[kept])
 
 
 def first_right(right: Bools) -> Ints:

@@ -1,6 +1,7 @@
 """How far a recall could be from itself on another day: bootstrap over places, not photos.
 
-Queries taken at one spot succeed and fail together, so whole spots are drawn, not queries.
+Queries taken at one spot succeed and fail together, so whole spots are drawn, not queries: scipy's
+bootstrap draws queries, and is an extra of ours as its binomial test is.
 
     Q queries · K clusters · T kinds of cluster · R resamples
 """

@@ -237,9 +237,8 @@ class AngularMargin(CosineLoss):
     formula = staticmethod(additive_angular_margin)
     margin: float
 
-    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
-        super().__init__(counts, **settings)
-        angular(self.margin)  # refuses one that makes no sense
+    def check(self) -> None:
+        angular(self.margin)
 
 
 easy_angular_margin = partial(AngularMargin, scale=100.0, margin=0.2, easy=True)  # AAMC

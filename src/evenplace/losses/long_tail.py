@@ -185,7 +185,7 @@ def distribution_balanced(
     -nu (Eq. 3).
     """
     check_batch(cosines, labels, columns)
-    wide = torch.float64 if cosines.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(cosines.dtype, torch.float32)
     photos = photographed(counts).to(cosines.device)
     p = shares(counts).clamp(max=LARGEST_SHARE).to(cosines.device)
     places = torch.arange(len(photos), device=labels.device) if columns is None else columns.places
@@ -242,9 +242,11 @@ class HardClass(PriorLoss):
 
     def __init__(self, counts: Counts, **settings: Any) -> None:
         super().__init__(counts, **settings)
+        self.register_buffer("difficulty", torch.ones(len(photographed(counts))))
+
+    def check(self) -> None:
         if not 0 <= self.memory < 1:
             raise SettingError(f"memory is {self.memory}; pass a number from 0 to below 1")
-        self.register_buffer("difficulty", torch.ones(len(photographed(counts))))
 
     def forward(self, cosines: Tensor, labels: Tensor, columns: Columns | None = None) -> Tensor:
         """Average the loss of (B, C) cosines at (B,) labels; in train mode, remember."""

@@ -286,12 +286,14 @@ class LowVisitBiasPairs(MultiSimilarity):
         tau: float = 0.0,
         **settings: Any,
     ) -> None:
-        if settings.get("centred") and settings.get("constant"):
+        strengths = {"beta": beta, "kappa": kappa, "gamma_p": gamma_p, "gamma_n": gamma_n}
+        super().__init__(counts, tau=tau, **strengths, **settings)
+
+    def check(self) -> None:
+        if self.centred and self.constant:
             raise SettingError(
                 "centred=True leaves out the mean offset and constant=True all else; choose one"
             )
-        strengths = {"beta": beta, "kappa": kappa, "gamma_p": gamma_p, "gamma_n": gamma_n}
-        super().__init__(counts, tau=tau, **strengths, **settings)
 
     def prior(self, counts: Counts, all_counts: Counts | None) -> tuple[Tensor, Tensor]:
         weights, offsets = super().prior(counts, all_counts)
@@ -316,8 +318,7 @@ class Triplet(PairLoss):
     formula = staticmethod(triplet)
     mining: Mining
 
-    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
-        super().__init__(counts, **settings)
+    def check(self) -> None:
         if self.mining not in ("all", "hard"):
             raise unknown_name("mining of triplets", self.mining, ("all", "hard"))
 
@@ -328,8 +329,7 @@ class Sare(PairLoss):
     formula = staticmethod(sare)
     temperature: float
 
-    def __init__(self, counts: Counts | None = None, **settings: Any) -> None:
-        super().__init__(counts, **settings)
+    def check(self) -> None:
         if self.temperature <= 0:
             raise SettingError(
                 f"temperature is {self.temperature}; pass a number above 0, such as 0.07"

@@ -178,6 +178,7 @@ class PriorLoss(nn.Module):
         for name, value in (known | settings).items():
             setattr(self, name, value)
         self.settings = {name: getattr(self, name) for name in _keywords(type(self))}
+        self.check()
         if counts is None and (self.beta or self.kappa or self.needs_counts):
             strengths = f"beta={self.beta} and kappa={self.kappa}"
             raise SettingError(
@@ -195,6 +196,9 @@ class PriorLoss(nn.Module):
         """Every setting by name: the formula's, the module's own, and those of the prior."""
         prior = {"beta": 0.0, "kappa": 0.0, "all_counts": None}
         return {n: prior[n] for n in cls.bias} | _keywords(cls) | cls.own
+
+    def check(self) -> None:
+        """Refuse settings that make no sense; most losses have none."""
 
     def update_counts(self, counts: Counts, *, all_counts: Counts | None = None) -> None:
         """Take a new prior, as the paper does at each epoch; on the device of the old one."""

@@ -42,7 +42,7 @@ def similarities(
     descriptor of length 0 has cosine 0 to all and no gradient.
     """
     check_descriptors(descriptors, labels, ref_emb, ref_labels)
-    wide = torch.float64 if descriptors.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(descriptors.dtype, torch.float32)
     rows = descriptors.to(wide)
     if ref_emb is None:
         products: Tensor = _Gram.apply(rows)  # type: ignore[no-untyped-call]

@@ -64,7 +64,7 @@ def target_losses(
     once, by cosines only; the offsets are constants.
     """
     check_batch(cosines, labels, columns)
-    wide = torch.float64 if cosines.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(cosines.dtype, torch.float32)
     shift = torch.zeros(1, dtype=wide, device=cosines.device)
     if offsets is not None and columns is None and len(offsets) != cosines.shape[1]:
         raise SettingError(

@@ -26,6 +26,7 @@ from evenplace.photos.files import because, whole_file
 
 ABOUT = "evenplace"  # one entry of the header, so that the same tensors give the same bytes
 VERSION = 1
+AFRESH = "delete the run folder and train again"  # where a stopped training is damaged
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def save_tensors(
             raise RunError(f"could not write {path}: {reason}") from None
 
 
-def read_tensors(path: Path, remedy: str) -> TensorFile:
+def read_tensors(path: Path, remedy: str = AFRESH) -> TensorFile:
     """Read a file of ours; refuse a damaged one in one sentence that ends with the remedy."""
     try:
         with safe_open(path, framework="pt") as file:

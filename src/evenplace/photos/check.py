@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from evenplace.arrays import evenly
 from evenplace.errors import PhotoError
 from evenplace.photos.choose import spots_of
 from evenplace.photos.files import whole_file
@@ -64,8 +65,8 @@ class Check:
 
     def rows(self, count: int = 3) -> list[dict[str, Any]]:
         """A few photos as they were understood, from the beginning, the middle and the end."""
-        at = np.unique(np.linspace(0, len(self.photos) - 1, count).astype(int))
-        rows: list[dict[str, Any]] = self.photos[at].table.to_pylist()
+        some = self.photos[evenly(len(self.photos), count)]
+        rows: list[dict[str, Any]] = some.table.to_pylist()
         return rows
 
 
@@ -139,9 +140,8 @@ def _save(picture: Image.Image, sheet: Path) -> None:
 
 def contact_sheet(photos: Photos, unreadable: list[Skipped]) -> Image.Image:
     """Thumbnails of photos spread evenly over the set; those that do not open are noted."""
-    at = np.unique(np.linspace(0, len(photos) - 1, TRIED).astype(int))
     tiles = []
-    for path in photos[at].paths:
+    for path in photos[evenly(len(photos), TRIED)].paths:
         try:
             tiles.append(open_picture(path, TILE))
         except PhotoError as cause:

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Bools, Doubles, Ints
+from evenplace.arrays import Bools, Doubles, Ints, starts_of
 
 APART = 20_000.0  # metres between cities of one zone
 _CELL = APART / 4
@@ -121,7 +121,7 @@ def _numbered(keys: Ints) -> tuple[Ints, Ints]:
 
 def _spots(east: Doubles, north: Doubles, cell: Ints) -> Callable[[int], Doubles]:
     """A function from a cell to where its photos are, to 100 m: (…, 2)."""
-    order, starts = np.argsort(cell, kind="stable"), np.append(0, np.cumsum(np.bincount(cell)))
+    order, starts = np.argsort(cell, kind="stable"), starts_of(np.bincount(cell))
 
     @cache
     def of(number: int) -> Doubles:

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evenplace.errors import EvenPlaceError, PhotoError
+from evenplace.errors import EvenPlaceError, PhotoError, RunError
 
 if sys.platform == "win32":
     import msvcrt
@@ -64,6 +64,24 @@ def whole_file(
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str, error: type[EvenPlaceError] = RunError) -> Path:
+    """Write a text whole, or say why it could not be; where it is."""
+    with whole_file(path, error) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def write_json(
+    path: str | Path,
+    plain: Any,
+    error: type[EvenPlaceError] = RunError,
+    *,
+    indent: int | None = None,
+) -> None:
+    """The same of lists, numbers and texts by name."""
+    write_text(path, json.dumps(plain, indent=indent), error)
 
 
 def check_folder(folder: Path, error: type[EvenPlaceError] = PhotoError) -> None:

@@ -4,11 +4,12 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Ints, ranges
+from evenplace.arrays import Ints, ranges, starts_of
 from evenplace.errors import SettingError
 from evenplace.photos.table import Photos
 
@@ -29,6 +30,11 @@ class Nearby:
     def counts(self) -> Ints:
         """How many each query has: (Q,)."""
         return np.diff(self.starts)
+
+    @cached_property
+    def query(self) -> Ints:
+        """Which query each of the rows is near: as long as they are."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.counts)
 
 
 def find_nearby(database: Photos, queries: Photos, radius: float = 25.0) -> Nearby:
@@ -108,5 +114,5 @@ def _candidates(cells: Ints, wanted: Ints, height: int) -> tuple[Ints, Ints]:
 
 def _by_query(rows: Ints, query: Ints, count: int) -> Nearby:
     order = np.lexsort((rows, query))
-    starts = np.append(0, np.cumsum(np.bincount(query, minlength=count)))
+    starts = starts_of(np.bincount(query, minlength=count))
     return Nearby(starts, rows[order])

@@ -32,6 +32,7 @@ from evenplace.photos.cities import find_cities, is_made_up, zone_name
 from evenplace.photos.files import whole_file
 
 METADATA = b"evenplace.skipped"
+ZONE_GAP = 1e5  # metres between photos of two zones on the third axis of `Photos.points`
 TYPES = {
     "path": pa.large_string(),
     "east": pa.float64(),
@@ -218,7 +219,7 @@ class Photos:
         """A third axis that keeps zones 100 km apart; zeros without memory for one zone: (N,)."""
         if len(self.zones) < 2:
             return np.broadcast_to(np.float64(0), len(self))
-        apart: Doubles = (self.zone.astype(np.float64) - self.zone[0]) * 1e5
+        apart: Doubles = (self.zone.astype(np.float64) - self.zone[0]) * ZONE_GAP
         return apart
 
     def write(self, path: str | Path) -> None:

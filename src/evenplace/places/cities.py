@@ -11,7 +11,8 @@ import numpy as np
 from evenplace.arrays import Array, Ints
 from evenplace.errors import PhotoError
 from evenplace.photos.table import Photos
-from evenplace.places.table import Places, Sheet
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places
 from evenplace.places.tiers import tiers
 
 

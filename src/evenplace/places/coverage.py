@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles, Ints
+from evenplace.arrays import Doubles, Ints, evenly, unit
 from evenplace.errors import PhotoError, PlaceError
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
@@ -132,11 +132,8 @@ def measure_diversity(descriptors: Any, places: Places) -> Diversity:
     for place, (first, last) in enumerate(itertools.pairwise(starts)):
         if last - first < 2:
             continue
-        mine = rows[first:last]
-        if len(mine) > MOST:
-            mine = mine[np.linspace(0, len(mine) - 1, MOST).astype(np.int64)]
-        z = np.asarray(descriptors[mine], np.float64)  # (P, D)
-        z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
+        mine = rows[first:last][evenly(last - first, MOST)]
+        z = unit(np.asarray(descriptors[mine], np.float64))  # (P, D)
         cosines = (z @ z.T)[np.triu_indices(len(z), 1)]  # (P (P - 1) / 2,)
         mean[place], spread[place] = cosines.mean(), cosines.std()
     return Diversity(mean, spread)

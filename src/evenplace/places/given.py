@@ -12,7 +12,8 @@ from evenplace.errors import PlaceError, SettingError
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
-from evenplace.places.table import Places, Sheet, box_outlines
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places, box_outlines
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,10 @@ class Given(CutByCity):
 def nearest_within(centres: Photos, asked: Photos, radius: float) -> Ints:
     """The centre nearest to each photo, -1 where none is within the radius: (N,)."""
     near = find_nearby(centres, asked, radius)
-    of = np.repeat(np.arange(len(asked)), near.counts)
-    gap = np.linalg.norm(asked.positions[of] - centres.positions[near.rows], axis=1)
+    gap = np.linalg.norm(asked.positions[near.query] - centres.positions[near.rows], axis=1)
     found = np.full(len(asked), -1, np.int64)
     farthest_first = np.argsort(-gap, kind="stable")  # so that the nearest is written last
-    found[of[farthest_first]] = near.rows[farthest_first]
+    found[near.query[farthest_first]] = near.rows[farthest_first]
     return found
 
 

@@ -15,7 +15,8 @@ from evenplace.photos.nearby import turn
 from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, Sheet
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places
 
 EXACT = 1 << 52  # whole numbers below this are exact as floats
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])

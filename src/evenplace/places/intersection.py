@@ -16,7 +16,8 @@ from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.errors import SettingError
 from evenplace.places.cities import CutByCity
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, Sheet, box_outlines
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places, box_outlines
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Intersection(CutByCity):
     name = "intersection"
 
     def __post_init__(self) -> None:
+        parents = (Places.from_plain(one) if isinstance(one, dict) else one for one in self.parents)
+        object.__setattr__(self, "parents", tuple(parents))
         if len(self.partitions) + len(self.parents) < 2:
             raise SettingError(
                 f"an intersection is of two partitions or more, not of {len(self.partitions)}"

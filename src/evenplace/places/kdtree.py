@@ -23,9 +23,10 @@ from evenplace.arrays import Bools, Doubles, Floats, Ints, blocks
 from evenplace.errors import SettingError
 from evenplace.places.cities import CutByCity
 from evenplace.places.keys import tally
+from evenplace.places.maps import Sheet
 from evenplace.places.split_tree import BLOCK as SMALL
 from evenplace.places.split_tree import EAST, MASK, NORTH, STEPS, Cuts, Lattice
-from evenplace.places.table import Places, Sheet, box_outlines
+from evenplace.places.table import Places, box_outlines
 
 Splits = tuple[Ints, NDArray[np.int8], Ints]  # nodes, axes, where on the lattice
 BINS = 12  # most bits of a bin: 4096 a side

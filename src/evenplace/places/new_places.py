@@ -15,7 +15,8 @@ from evenplace.photos.table import Photos
 from evenplace.places.cities import join_places
 from evenplace.places.given import Given
 from evenplace.places.grid import Grid
-from evenplace.places.table import Map, Places
+from evenplace.places.maps import Map
+from evenplace.places.table import Places
 
 _TAIL = 2
 
@@ -43,17 +44,17 @@ def unknown_cities(places: Places, photos: Photos) -> Bools:
     return unknown
 
 
-def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
+def open_places(places: Places, photos: Photos) -> Opened:
     """Cut the map where these photos lie outside every place; every photo counts.
 
     The grid of the places goes on; where they were cut otherwise (a tree, given places) the data
-    set's own places are taken if the photos have them, else cells of `cell` metres.  A place
+    set's own places are taken if the photos have them, else cells of 20 metres.  A place
     opened on a known map is of the tail; those of a new map have tiers of their own.
     """
     outside = photos[places.locate(photos) < 0]
     if not len(outside):
         return Opened(places, np.arange(len(places)))
-    fresh = database_places(outside, places, cell)
+    fresh = database_places(outside, places)
     both = join_places([replace(one, labels=np.empty(0, np.int64)) for one in (places, fresh)],
                        [np.empty(0, np.int64)] * 2)  # fmt: skip
     home, maps = both.home.copy(), list(places.maps)
@@ -77,7 +78,7 @@ def open_places(places: Places, photos: Photos, cell: float = 20.0) -> Opened:
     return Opened(grown, rank[: len(places)])
 
 
-def database_places(photos: Photos, like: Places, cell: float = 20.0) -> Places:
+def database_places(photos: Photos, like: Places) -> Places:
     """The places of a database that nobody trained on, cut as others were, every photo counted."""
     rule = like.rule
     if isinstance(rule, Grid):
@@ -88,7 +89,7 @@ def database_places(photos: Photos, like: Places, cell: float = 20.0) -> Places:
         return same.partition(photos)
     if isinstance(rule, Given) and rule.column in photos.table.column_names:
         return replace(rule, min_photos=1, boxes=()).partition(photos)
-    return Grid(cell).partition(photos)
+    return Grid().partition(photos)
 
 
 def _goes_on(old: Map, new: Map, there: Doubles, here: Doubles) -> bool:

@@ -14,7 +14,8 @@ from evenplace.photos.table import Photos
 from evenplace.places.cities import CutByCity
 from evenplace.places.grid import CORNERS, cell_numbers, cell_range
 from evenplace.places.keys import Span, look_up, tally
-from evenplace.places.table import Places, Sheet
+from evenplace.places.maps import Sheet
+from evenplace.places.table import Places
 
 
 @dataclass(frozen=True)

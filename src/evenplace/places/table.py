@@ -6,7 +6,7 @@
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,57 +17,11 @@ from evenplace.arrays import Array, Bools, Doubles, Floats, Ints
 from evenplace.errors import PlaceError
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
+from evenplace.places.maps import Map, Rule, Sheet
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio, tiers
 
 METADATA = b"evenplace.places"
 VERSION = 2
-
-
-class Rule(Protocol):
-    """How a map was cut, enough to find the place of a photo it was not made from.
-
-    `settings` is plain data (JSON) from which `places.make_rule` makes the rule again.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    def settings(self) -> dict[str, Any]: ...
-
-    def find(self, ids: Ints, positions: Doubles, heading: Floats) -> Ints:
-        """Which row of `ids` each position lies in, -1 for none: (N, 2) -> (N,)."""
-
-    def outlines(self, ids: Ints) -> Doubles:
-        """The corners of each place, east and north: (C, k) -> (C, V, 2)."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """The photos of one map: a city, or the part of it that lies in one zone."""
-
-    photos: Photos
-    city: str
-    zone: int
-
-
-@dataclass(frozen=True)
-class Map:
-    """One city's map: a zone whose metres mean something, and how it was cut."""
-
-    city: str
-    zone: int
-    rule: Rule
-    width: int  # columns of an id; what a longer row of ids has beyond them is another map's
-
-    def to_plain(self) -> dict[str, Any]:
-        rule = {"name": self.rule.name, **self.rule.settings()}
-        return {"city": self.city, "zone": self.zone, "width": self.width, "rule": rule}
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> "Map":
-        from evenplace.places import make_rule  # the rules build Places
-
-        return cls(plain["city"], plain["zone"], make_rule(plain["rule"]), plain["width"])
 
 
 @dataclass(frozen=True)

@@ -122,13 +122,12 @@ def weigh_views(
     -> (W,).
     """
     near = find_nearby(photos, spots, RADIUS)
-    of = np.repeat(np.arange(len(spots)), near.counts)
-    wanted = np.broadcast_to(heading, len(spots))[of]
-    away = np.linalg.norm(photos.positions[near.rows] - spots.positions[of], axis=1)
+    wanted = np.broadcast_to(heading, len(spots))[near.query]
+    away = np.linalg.norm(photos.positions[near.rows] - spots.positions[near.query], axis=1)
     angle = turn(photos.heading[near.rows], wanted)
     facing = np.where(np.isnan(angle), 0.25, np.maximum(0, 1 - angle / 90))
     weight = (1 - away / RADIUS) * facing * (away > beyond)
-    return np.bincount(of, weight, len(spots)).astype(np.float64)
+    return np.bincount(near.query, weight, len(spots)).astype(np.float64)
 
 
 def _openness(curve: Curve, held: HeldOut, places: int) -> Doubles:
@@ -146,7 +145,7 @@ def find_gaps(places: Places) -> Doubles:
     """
     centres = Photos.at(places.centres, places.zones)
     near = find_nearby(centres, centres, 60.0)
-    here = np.repeat(np.arange(len(centres)), near.counts)
+    here = near.query
     pairs = (near.rows > here) & (
         np.linalg.norm(places.centres[near.rows] - places.centres[here], axis=1) >= 30.0
     )
@@ -165,27 +164,24 @@ def _give_out(
 ) -> tuple[dict[int, list[int]], Doubles]:
     """The sides to photograph of each spot, and what they are worth together: (W,)."""
     near = find_nearby(spots, spots, RADIUS)
-    of = np.repeat(np.arange(len(spots)), near.counts)
-    away = np.linalg.norm(spots.positions[near.rows] - spots.positions[of], axis=1)
+    away = np.linalg.norm(spots.positions[near.rows] - spots.positions[near.query], axis=1)
     weight = 1 - away / RADIUS
     have, gain = have.copy(), np.zeros(len(spots))
     taken: dict[int, list[int]] = {}
     worth = np.column_stack(
-        [_worth(curve, have[:, side], leave, near, weight, of) for side in range(len(SIDES))]
+        [_worth(curve, have[:, side], leave, near, weight) for side in range(len(SIDES))]
     )
     for _ in range(most if len(spots) else 0):
         best, side = np.unravel_index(int(np.argmax(worth)), worth.shape)
         gain[best] += worth[best, side]
         taken.setdefault(int(best), []).append(int(side))
         have[near.of(int(best)), side] += weight[near.starts[best] : near.starts[best + 1]]
-        worth[:, side] = _worth(curve, have[:, side], leave, near, weight, of)
+        worth[:, side] = _worth(curve, have[:, side], leave, near, weight)
     return taken, gain
 
 
-def _worth(
-    curve: Curve, have: Doubles, leave: Doubles, near: Nearby, weight: Doubles, of: Ints
-) -> Doubles:
+def _worth(curve: Curve, have: Doubles, leave: Doubles, near: Nearby, weight: Doubles) -> Doubles:
     """What one photo more at each spot is worth to all spots around it, of one side: (W,)."""
     rows = near.rows
     gains = leave[rows] * (curve(have[rows] + weight) - curve(have[rows]))
-    return np.bincount(of, gains, len(have)).astype(np.float64)
+    return np.bincount(near.query, gains, len(have)).astype(np.float64)

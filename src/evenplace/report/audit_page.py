@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from evenplace.arrays import Array, Ints
+from evenplace.photos.files import write_text
 from evenplace.photos.geodesy import degrees
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, gini, imbalance_ratio
@@ -26,7 +27,7 @@ from evenplace.report.map import (
     say_cities,
     tiles_under,
 )
-from evenplace.report.page import Figure, Section, page, part, say, table_html, write_page
+from evenplace.report.page import Figure, Section, page, part, say, table_html
 from evenplace.report.pictures import Pictures, sample_pictures
 
 DOTS = 20_000
@@ -63,7 +64,7 @@ def write_audit(
         if not isinstance(value, dict | list | tuple) and value is not None
     )
     foot = f"Written by evenplace audit. Places: {rule.name}, {settings}."
-    return write_page(page(title, shown, lead=audit.sentence(), foot=foot), path)
+    return write_text(path, page(title, shown, lead=audit.sentence(), foot=foot))
 
 
 def _numbers(audit: Audit) -> Section:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure as Drawing
 
 from evenplace.errors import RunError
 from evenplace.evaluation import Scores, compare_pairs
-from evenplace.photos.files import read_log
+from evenplace.photos.files import read_log, write_text
 from evenplace.places import Places
 from evenplace.places.coverage import Diversity, measure_diversity
 from evenplace.places.tiers import TIERS
@@ -25,7 +25,7 @@ from evenplace.report import curves, tables
 from evenplace.report.figures import inline_svg, rank_count, save_figure, tier_bars
 from evenplace.report.gallery import NOWHERE, gallery_html, open_look
 from evenplace.report.map import Points, draw_places, map_html, say_cities, tiles_under
-from evenplace.report.page import Figure, Section, page, part, say, slim_table, write_page
+from evenplace.report.page import Figure, Section, page, part, say, slim_table
 from evenplace.report.pictures import Pictures, sample_pictures
 from evenplace.report.reasons import REASON_COLUMNS, reason_rows, tell_reasons
 from evenplace.report.scatter import LEAST, tail_places
@@ -111,7 +111,7 @@ def write_report(
     for name, figure in told.drawn.items():
         save_figure(figure, told.folder / "figures" / name)
     title = "How even is it? " + " · ".join(system.name for system in systems)
-    return write_page(page(title, sections, lead=lead(systems)), told.folder / "index.html")
+    return write_text(told.folder / "index.html", page(title, sections, lead=lead(systems)))
 
 
 def _check(systems: Sequence[Scores], runs: Sequence[str | Path]) -> None:

@@ -18,10 +18,10 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evenplace.arrays import Doubles, Ints
+from evenplace.arrays import Doubles, Ints, evenly
 from evenplace.errors import RunError
 from evenplace.evaluation import Interval, Scores
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import whole_file, write_text
 from evenplace.places.coverage import Diversity
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS
@@ -75,8 +75,7 @@ def save_figure(figure: Figure, path: Path) -> None:
         meta = {"Date": None} if suffix == ".svg" else {}
         with mpl.rc_context(STYLE), whole_file(path.with_name(path.name + suffix), RunError) as to:
             figure.savefig(to, format=suffix[1:], dpi=200, facecolor="white", metadata=meta)
-    with whole_file(path.with_name(path.name + ".csv"), RunError) as to:
-        to.write_text(figure_csv(figure), encoding="utf-8")
+    write_text(path.with_name(path.name + ".csv"), figure_csv(figure))
 
 
 def figure_csv(figure: Figure) -> str:
@@ -219,7 +218,7 @@ def _tier_bands(axes: Axes, places: Places) -> None:
 
 def thin(count: int) -> Ints:
     """Rows of a long curve that a page can show."""
-    return np.unique(np.linspace(0, count - 1, min(DRAWN, count)).astype(np.int64))
+    return evenly(count, DRAWN)
 
 
 def blank(width: float, height: float) -> tuple[Figure, Axes]:

@@ -14,8 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from evenplace.errors import RunError
-from evenplace.photos.files import shipped_text, whole_file
+from evenplace.photos.files import shipped_text
 
 # Okabe and Ito's vermilion, orange and bluish green, darkened apart: told apart without red-green
 # vision, and in print.  page.css has them as --head, --middle, --tail, lighter in the dark.
@@ -64,13 +63,6 @@ def part(name: str, *values: Any, **named: Any) -> Markup:
 def say(name: str, *values: Any, **named: Any) -> Markup:
     """What to see in a section, in words: a macro of assets/captions.html."""
     return _macro("captions.html", name)(*values, **named)
-
-
-def write_page(text: str, path: str | Path) -> Path:
-    """Write a page whole, or say why it could not be."""
-    with whole_file(path, RunError) as draft:
-        draft.write_text(text, encoding="utf-8")
-    return Path(path)
 
 
 def table_html(

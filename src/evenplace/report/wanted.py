@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_text
 from evenplace.photos.geodesy import degrees, say_spot
 from evenplace.places import Places
 from evenplace.places.wanted import Wanted
@@ -22,9 +21,8 @@ KINDS = (".geojson", ".html")
 
 def write_wanted(wanted: Sequence[Wanted], places: Places, out: Path) -> None:
     """Write the list as the ending says."""
-    with whole_file(out, RunError) as draft:
-        text = _geojson(wanted) if out.suffix.lower() == ".geojson" else _page(wanted, places)
-        draft.write_text(text, encoding="utf-8")
+    flat = out.suffix.lower() == ".geojson"
+    write_text(out, _geojson(wanted) if flat else _page(wanted, places))
 
 
 def say_sides(one: Wanted) -> str:

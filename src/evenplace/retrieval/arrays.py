@@ -243,12 +243,6 @@ def compare_rows(read: Callable[[Rows], Floats], queries: Floats, rows: Rows, cu
     return products
 
 
-def unit(vectors: Floats) -> Floats:
-    """Each vector at length 1.  (N, D) -> (N, D)."""
-    found: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return found
-
-
 def dots(queries: Floats, rows: Floats) -> Floats:
     """Every query with every row.  (Q, D), (C, D) -> (Q, C)."""
     products: Floats = np.vecdot(queries[:, None], rows[None])

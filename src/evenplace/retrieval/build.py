@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
@@ -52,7 +51,6 @@ def index_described(
     out: Path,
     *,
     prototypes: str = "cosine",
-    own: bool = False,
     spectra: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     keep: str | int | None = None,
@@ -61,15 +59,14 @@ def index_described(
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
-    so do cities that nobody trained in (`reach`).  own: the database's places everywhere.
-    prototypes: as a recipe's [search] has it.  descriptors, photos, extra, keep, whole: as in
-    `index_descriptors`.
+    so do cities that nobody trained in (`reach`).  prototypes: as a recipe's [search] has it.
+    descriptors, photos, extra, keep, whole: as in `index_descriptors`.
     """
     known, made = None, prototypes not in ("cosine", "raw")
     if network.place_count and not made:
         with torch.no_grad():
             known = _prototypes(network, prototypes == "raw").cpu().numpy()
-    found = reach(places, known, photos, own=own)
+    found = reach(places, known, photos)
     return index_descriptors(
         descriptors,
         photos,
@@ -131,15 +128,13 @@ def index_descriptors(
         scale = SCALE if scale is None and prototypes is not None else scale or 0.0
         photos, order = once(photos, places)
         with arrived(descriptors, len(photos), draft.path) as values:
-            codec, loss, learned = _write_values(
-                draft, values, order, prototypes, places.tiers, keep, learn
-            )
+            codec, loss, fitted = _write_both(draft, values, order, prototypes, places, keep, learn)
             dim = int(values.shape[1])
         _write_extra(draft, extra or {}, len(photos), order)
         _write_levels(draft.path, levels, codec)
         ordered = Photos(photos[order.rows].table, photos.skipped)
         write_layout(draft.path, ordered, places, order.starts)
-        scale, tuning = _derive(draft.path, scale or learned, codec, ordered, order.starts, spectra)
+        scale, tuning = _derive(draft.path, scale or fitted, codec, ordered, order.starts, spectra)
         draft.manifest = Manifest(
             generation=draft.generation, model=model, scale=scale, tuning=tuning, loss=loss,
             prototypes=learn if prototypes is None else "classifier", codec=codec.name,
@@ -178,12 +173,12 @@ def _derive(
     return found
 
 
-def _write_values(
+def _write_both(
     draft: Draft,
     values: Any,
     order: Order,
     prototypes: Floats | None,
-    tiers: NDArray[np.int8],
+    places: Places,
     keep: str | int | None,
     learn: str,
 ) -> tuple[Codec, dict[str, float], float]:
@@ -192,7 +187,7 @@ def _write_values(
     Prototypes are those given, along the axes that are kept and as long as they were; else means,
     or what was learned from there, and with which scale (0 for none).
     """
-    codec, loss = choose_codec(keep, values, order, tiers)
+    codec, loss = choose_codec(keep, values, order, places.tiers)
     if prototypes is not None and codec.offset is not None:
         raise IndexFileError(
             f"{codec.name} moves descriptors, and these prototypes were trained where they were; "

@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import starts_of
 from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.sorting import sorted_within
 
@@ -80,7 +81,7 @@ class Pools:
             name: np.concatenate([getattr(self, name), came])
             for name, came in zip(_EACH, more, strict=True)
         }
-        cuts = self.cuts + np.append(0, np.cumsum(np.bincount(query, minlength=len(self))))
+        cuts = self.cuts + starts_of(np.bincount(query, minlength=len(self)))
         order = np.argsort(np.concatenate([self.of, query]), kind="stable")
         return replace(self, **both)._chosen(order, cuts)
 

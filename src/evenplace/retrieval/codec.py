@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from evenplace.arrays import unit
 from evenplace.errors import SettingError, unknown_name
 from evenplace.retrieval.arrays import (
     Column,
@@ -34,7 +35,6 @@ from evenplace.retrieval.arrays import (
     Rows,
     compare_rows,
     map_array,
-    unit,
     widened,
     write_array,
 )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import evenly
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.codec import (
@@ -44,7 +45,7 @@ def choose_codec(
         return Codec(), {}
     white = name.startswith(WHITENED)
     most = AXES_SAMPLE if white else SAMPLE
-    rows = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+    rows = evenly(count, most)
     generator = np.random.default_rng(0)
     codec = fit_codec(name, generator.permutation(np.asarray(values[rows], np.float32)))
     if white:  # folds say what such axes are worth

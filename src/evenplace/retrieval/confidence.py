@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Doubles
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
 from evenplace.retrieval.arrays import Floats
@@ -33,7 +34,6 @@ from evenplace.retrieval.candidates import SCALE, Pool, Ranking, Rankings
 from evenplace.retrieval.positions import RADIUS, Around
 from evenplace.retrieval.verification import worth
 
-Doubles = NDArray[np.float64]
 Spots = NDArray[np.float64]
 Same = NDArray[np.bool_]
 Confidence = Callable[[Pool, Ranking, Spots, Same], float]
@@ -232,7 +232,10 @@ def fit_confidence(heard: Doubles, right: NDArray[np.bool_]) -> LearnedConfidenc
 
 
 def _logistic(terms: Doubles, right: NDArray[np.bool_]) -> Doubles:
-    """Newton's steps to the weights, and the intercept last.  (V, T) -> (T + 1,)."""
+    """Newton's steps to the weights, and the intercept last.  (V, T) -> (T + 1,).
+
+    Ours, since four weights are no reason to depend on scikit-learn.
+    """
     table = np.column_stack([terms, np.ones(len(terms))])
     weights = np.zeros(table.shape[1])
     penalty = np.diag([_RIDGE] * terms.shape[1] + [1e-6])

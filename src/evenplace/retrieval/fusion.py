@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from evenplace.arrays import starts_of
 from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.rerank import Fused
@@ -69,7 +70,7 @@ class Evidence:
         sizes = np.concatenate([np.diff(part.cuts) for part in parts])
         return cls(
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH},
-            cuts=np.append(0, np.cumsum(sizes)),
+            cuts=starts_of(sizes),
             counts=np.concatenate([part.counts for part in parts]),
         )
 
@@ -80,7 +81,7 @@ class Evidence:
         return replace(
             self,
             **{name: getattr(self, name)[found[of]] for name in _EACH},
-            cuts=np.append(0, np.cumsum(np.diff(self.cuts)[found])),
+            cuts=starts_of(np.diff(self.cuts)[found]),
             counts=self.counts[found],
         )
 
@@ -197,12 +198,12 @@ class Looked:
     right: NDArray[np.bool_]  # (N,)
 
 
-def fit_look(asked: Sequence[Looked], start: LookWeights | None = None) -> LookWeights:
+def fit_look(asked: Sequence[Looked]) -> LookWeights:
     """Learn what matches are worth: the weights under which the best right photo wins most surely.
 
     As `fit_fused`: a penalty worth one query holds each weight near its start.
     """
-    start = start or LookWeights()
+    start = LookWeights()
     telling = [one for one in asked if one.right.any() and not one.right.all()]
     if not telling:
         return start

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import ranges
+from evenplace.arrays import evenly, ranges, unit
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.retrieval.arrays import Floats, Rows, dots, widened
 from evenplace.retrieval.coarse import Coarse, exact_pass, multiplied
@@ -83,7 +83,7 @@ class Impostors:
             slope, offset = self.line
             for block in self._against_look_alikes(asked):
                 yield np.where(block == 0, 0, slope * block + offset).astype(np.float32)
-        sample = _even(len(self.descriptors), _BLOCK)
+        sample = evenly(len(self.descriptors), _BLOCK)
         theirs = widened(self.descriptors[sample])
         for at in range(0, len(loose), _BLOCK):  # photos in no place: against an even sample of all
             rows = loose[at : at + _BLOCK]
@@ -107,9 +107,9 @@ class Impostors:
         """
         if self.coarse is not None and self.coarse.tuning.line is not None:
             return self.coarse.tuning.line
-        few = _even(len(self._held), _SAMPLE)
+        few = evenly(len(self._held), _SAMPLE)
         rows = self._rows_of(self._held[few])[0]
-        some = _even(len(rows), _SAMPLE)
+        some = evenly(len(rows), _SAMPLE)
         true = self._thorough(rows[some])
         found = np.concatenate(list(self._against_look_alikes(few)))[some]
         spread = float(found.var())
@@ -199,9 +199,7 @@ class Impostors:
         import faiss
 
         def reduced(rows: Floats) -> Floats:
-            short = (rows - coarse.mean) @ coarse.axes
-            length = np.maximum(np.linalg.norm(short, axis=1, keepdims=True), 1e-12)
-            return np.asarray(short / length, np.float32)
+            return unit(np.asarray((rows - coarse.mean) @ coarse.axes, np.float32))
 
         parts = (self.prototypes[held[at : at + _BLOCK]] for at in range(0, len(held), _BLOCK))
         short = np.concatenate([reduced(part) for part in parts])
@@ -220,11 +218,6 @@ class Impostors:
             return near
 
         return search
-
-
-def _even(count: int, wanted: int) -> Rows:
-    """So many numbers below a count, evenly chosen; all where there are fewer."""
-    return np.unique(np.linspace(0, count - 1, wanted).astype(np.int64))
 
 
 def _near(here: Spots, there: Spots, apart: float = APART) -> NDArray[np.bool_]:

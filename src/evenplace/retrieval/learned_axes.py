@@ -12,36 +12,29 @@ D numbers given · d axes · B pairs of a block
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from evenplace.arrays import draw_pairs
 from evenplace.retrieval.arrays import widened
 from evenplace.retrieval.codec import Codec
-
-if TYPE_CHECKING:
-    from evenplace.retrieval.generation import Order
+from evenplace.retrieval.generation import Order
 
 _PAIRS, _BLOCK = 8192, 1024
 _SHRINK = 0.3  # s; from 0.1 to 1 the same on development photos of Cambridge
 
 
-def learn_axes(start: Codec, values: Any, order: "Order", seed: int = 0) -> Codec:
+def learn_axes(start: Codec, values: Any, order: Order) -> Codec:
     """The codec with axes that tell places apart; as it is where no place has two photos.
 
     values: (N, D) in the order they were given.
     """
     assert start.axes is not None
     assert start.offset is not None
-    sizes, dice = np.diff(order.starts), np.random.default_rng(seed)
-    several = np.flatnonzero(sizes > 1)
-    if not len(several):
+    rows = order.rows[draw_pairs(order.starts, _PAIRS, np.random.default_rng(0))]  # (2, pairs)
+    if not rows.size:
         return start
-    places = dice.choice(several, _PAIRS)
-    many = sizes[places]
-    first = dice.integers(many)
-    second = (first + 1 + dice.integers(many - 1)) % many
-    rows = order.rows[order.starts[places] + np.stack([first, second])]  # (2, pairs)
     scatter = np.zeros((start.axes.shape[1],) * 2)
     for at in range(0, _PAIRS, _BLOCK):
         one, other = (

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from evenplace.arrays import evenly
 from evenplace.errors import SettingError
 from evenplace.losses.classification import CosineLoss, CrossEntropy, LowVisitBias
 from evenplace.losses.sampled import SampledClassifier
@@ -86,8 +87,8 @@ def _axes(descriptors: Any) -> Floats | None:
     count, dim = descriptors.shape
     if dim <= _AXES or count < AXES_SAMPLE:
         return None
-    some = np.linspace(0, count - 1, AXES_SAMPLE).astype(np.int64)
-    return principal_axes(np.asarray(descriptors[some], np.float32), _AXES)
+    some = np.asarray(descriptors[evenly(count, AXES_SAMPLE)], np.float32)
+    return principal_axes(some, _AXES)
 
 
 class _Left(SampledClassifier):

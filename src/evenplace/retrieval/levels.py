@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import unit
 from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
 from evenplace.retrieval.coarse import Found, log_sum
 
@@ -35,8 +36,7 @@ class Levels:
     @classmethod
     def of(cls, classifiers: "LevelClassifiers") -> Self:
         """What a trained classifier knows."""
-        raw = [one.detach().cpu().numpy() for one in classifiers.prototypes]
-        own = [one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-12) for one in raw]
+        own = [unit(one.detach().cpu().numpy()) for one in classifiers.prototypes]
         starts = np.cumsum([0, *map(len, own)])
         parents = classifiers.parents.cpu().numpy() + starts[:-1, None]
         return cls(np.concatenate(own), parents, starts)

@@ -14,8 +14,8 @@ from evenplace.retrieval.candidates import Pools, sum_spans
 Spots = NDArray[np.float64]
 RADIUS = 25.0  # metres within which two candidates say the same
 _NEAR = 50.0  # metres around the best photo: what lies further is another opinion, not a spread
-_STEP = 8.0  # metres: the camera stood beside the database's, whose own fix is not exact either
-_CHI2 = 5.991  # 95 % of a Gaussian on the plane
+STEP = 8.0  # metres: the camera stood beside the database's, whose own fix is not exact either
+CHI2 = 5.991  # 95 % of a Gaussian on the plane
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Around:
         total, *moments = sum_spans(parts.T, cuts).T  # (Q,) each
         east, north, easts, norths, cross = (sums / np.maximum(total, 1e-300) for sums in moments)
         ellipses = _ellipses(
-            easts - east * east + _STEP**2, norths - north * north + _STEP**2, cross - east * north
+            easts - east * east + STEP**2, norths - north * north + STEP**2, cross - east * north
         )
         found = np.stack([self.origin[:, 0] + east, self.origin[:, 1] + north, *ellipses], axis=1)
         return [
@@ -109,5 +109,5 @@ def _ellipses(east: Spots, north: Spots, cross: Spots) -> tuple[Spots, Spots, Sp
     middle, half = (east + north) / 2, (east - north) / 2
     reach = np.hypot(half, cross)
     bearing = 90 - np.degrees(0.5 * np.arctan2(cross, half))  # from east counter-clockwise
-    major, minor = np.sqrt(_CHI2 * (middle + reach)), np.sqrt(_CHI2 * np.maximum(middle - reach, 0))
+    major, minor = np.sqrt(CHI2 * (middle + reach)), np.sqrt(CHI2 * np.maximum(middle - reach, 0))
     return major, minor, bearing % 180

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import evenly
 from evenplace.photos.table import Photos
 from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
@@ -34,13 +35,12 @@ class Reach:
     prototypes: Floats | None
 
 
-def reach(places: Places, prototypes: Floats | None, photos: Photos, *, own: bool = False) -> Reach:
+def reach(places: Places, prototypes: Floats | None, photos: Photos) -> Reach:
     """The classifier's places and, in cities it was not trained in, the database's.
 
-    prototypes: (C, D) of a classifier; None for a network that only ranks.  own: take the
-    database's places everywhere.
+    prototypes: (C, D) of a classifier; None for a network that only ranks.
     """
-    unknown = np.ones(len(photos), bool) if own else unknown_cities(places, photos)
+    unknown = unknown_cities(places, photos)
     if not unknown.any():
         return Reach(places, prototypes)
     if unknown.all():
@@ -59,10 +59,8 @@ def mark_means(places: Places, which: NDArray[np.bool_] | bool = True) -> Places
     return replace(places, extra={**places.extra, MEANS: noted})
 
 
-def fill_means(prototypes: Floats | None, means: Floats) -> Floats:
+def fill_means(prototypes: Floats, means: Floats) -> Floats:
     """Prototypes with means where they are nan, as long as the others are.  (C, D)."""
-    if prototypes is None:
-        return means
     prototypes = np.asarray(prototypes, np.float32)
     wanted = np.isnan(prototypes[:, 0])
     lengths = np.linalg.norm(prototypes, axis=1)
@@ -158,7 +156,7 @@ def photo_spread(descriptors: Any, starts: Rows) -> float:
     Of 2000 places evenly chosen, where there are more.
     """
     several = np.flatnonzero(np.diff(starts) > 1)
-    chosen = several[np.linspace(0, len(several) - 1, min(len(several), 2000)).astype(int)]
+    chosen = several[evenly(len(several), 2000)]
     total, count = 0.0, 0
     for place in chosen:
         rows = descriptors[starts[place] : starts[place + 1]].astype(np.float32)

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.retrieval.arrays import Column, Floats, Rows, unit
+from evenplace.arrays import evenly, unit
+from evenplace.retrieval.arrays import Column, Floats, Rows
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.index import Index
 
@@ -32,12 +33,12 @@ def shift_of(index: Index, queries: Floats, kept: Descriptors | Column | None = 
     """
     if len(queries) < LEAST or len(index) < LEAST:
         return np.zeros(queries.shape[1], np.float32)
-    rows = _spread(len(index), _PHOTOS)
+    rows = evenly(len(index), _PHOTOS)
     photos = np.asarray((index.descriptors if kept is None else kept)[rows], np.float32)
     database = _Database(photos, index.labels[rows], index.spots(rows))
     away = database.mean - queries.mean(axis=0)  # (D,)
     chance = (1 - np.square(queries.mean(axis=0)).sum()) / len(queries)  # of so few queries
-    asked, share = queries[_spread(len(queries), _ASKED)], 0.0
+    asked, share = queries[evenly(len(queries), _ASKED)], 0.0
     for _ in range(_PASSES):  # moved, they are like more of the database
         own = database.differs(unit(asked + share * away)) + chance
         share = max(0.0, 1 - float(own / max(np.square(away).sum(), 1e-12)))
@@ -67,14 +68,9 @@ class _Database:
     def _part_differs(self, places: int) -> float:
         """The same of parts with so many places, each around a photo: of some nearly the most."""
         found = []
-        for photo in _spread(len(self.photos), _PARTS):
+        for photo in evenly(len(self.photos), _PARTS):
             order = np.argsort(np.square(self.spots - self.spots[photo]).sum(axis=1), kind="stable")
             firsts = np.sort(np.unique(self.labels[order], return_index=True)[1])
             part = order[: firsts[places]] if places < len(firsts) else order
             found.append(np.square(self.photos[part].mean(axis=0) - self.mean).sum())
         return float(np.quantile(found, _MOST))
-
-
-def _spread(many: int, most: int) -> Rows:
-    """At most so many rows of many, evenly spread."""
-    return np.unique(np.linspace(0, many - 1, min(many, most)).astype(np.int64))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.errors import RunError, SettingError, unknown_name
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.arrays import Floats, Rows, dots
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
@@ -220,8 +220,7 @@ class Fused(Measure):
         return replace(self, **left)
 
     def write(self, path: Path) -> None:
-        with whole_file(path, RunError) as draft:
-            draft.write_text(json.dumps({name: getattr(self, name) for name in _WEIGHTS}, indent=1))
+        write_json(path, {name: getattr(self, name) for name in _WEIGHTS}, indent=1)
 
     def fit(self, database: Searched) -> Self:
         self._impostors = database.impostors

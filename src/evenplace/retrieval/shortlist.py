@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from evenplace.arrays import starts_of
 from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools, sum_spans
 from evenplace.retrieval.coarse import Found, exact_pass
@@ -108,7 +109,7 @@ def refined(pools: Pools, given: Floats, exact: Column) -> Pools:
     """
     ranks = rank_pools(pools, -pools.cosines, by_place=False)
     best = np.concatenate([ranks[q].order[:_REFINED] + pools.cuts[q] for q in range(len(pools))])
-    cuts = np.append(0, np.cumsum(np.minimum(pools.sizes, _REFINED)))
+    cuts = starts_of(np.minimum(pools.sizes, _REFINED))
     true = compare_rows(lambda some: widened(exact[some]), given, pools.rows[best], cuts)
     cosines, of = pools.cosines.copy(), pools.of[best]
     gap = sum_spans(true - cosines[best], cuts) / np.maximum(np.diff(cuts), 1)

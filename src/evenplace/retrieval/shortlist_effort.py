@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evenplace.arrays import draw_pairs, unit
 from evenplace.retrieval.arrays import Floats, Rows
 from evenplace.retrieval.coarse import (
     FEWEST,
@@ -75,17 +76,12 @@ def made_up_queries(
 
     Where no place has two photos, the photos themselves.  -> (Q, D).
     """
-    sizes = np.diff(starts)
     held = descriptors[np.sort(generator.integers(starts[-1], size=count))].astype(np.float32)
-    several = np.flatnonzero(sizes > 1)
-    if len(several):
-        places = generator.choice(several, count)
-        first = generator.integers(sizes[places])
-        second = (first + 1 + generator.integers(sizes[places] - 1)) % sizes[places]
-        for at, sign in ((first, 1), (second, -1)):
-            held = held + sign * descriptors[starts[places] + at].astype(np.float32)
-    made: Floats = held / np.maximum(np.linalg.norm(held, axis=1, keepdims=True), 1e-12)
-    return made
+    first, second = draw_pairs(starts, count, generator)
+    if len(first):
+        for rows, sign in ((first, 1), (second, -1)):
+            held = held + sign * descriptors[rows].astype(np.float32)
+    return unit(held)
 
 
 def tune(

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import evenly
 from evenplace.errors import unknown_name
 from evenplace.retrieval.arrays import Floats, Rows, map_array, widened, write_array, write_blocks
 from evenplace.retrieval.prototypes import photo_spread
@@ -200,7 +201,7 @@ class PolarSpectra:
         several = np.flatnonzero(sizes > 1)
         if not len(several):
             return None
-        chosen = several[np.linspace(0, len(several) - 1, min(len(several), 2000)).astype(int)]
+        chosen = several[evenly(len(several), 2000)]
         fair = unbias(self.amplitudes[chosen].astype(np.float32), sizes[chosen])
         middle: Floats = np.median(fair, axis=0).astype(np.float32)
         return middle

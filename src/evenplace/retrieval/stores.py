@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evenplace.arrays import ranges
+from evenplace.arrays import ranges, starts_of
 from evenplace.retrieval.arrays import Column, Floats, Rows, read_ahead
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.sorting import Best
@@ -93,7 +93,7 @@ class EmbeddedStore:
     def _one_by_one(self, queries: Floats, found: Nearest) -> Nearest:
         """Each cosine as a dot product of its own: a matrix product rounds equal rows apart."""
         there = found.rows >= 0
-        cuts = np.append(0, np.cumsum(there.sum(axis=1)))
+        cuts = starts_of(there.sum(axis=1))
         cosines = np.full(found.rows.shape, -np.inf, np.float32)
         cosines[there] = self.index.descriptors.compare(queries, found.rows[there], cuts)
         order = np.lexsort((found.rows, -cosines))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import ranges
+from evenplace.arrays import ranges, starts_of
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, join_photos
@@ -276,7 +276,7 @@ def _renewed(
     rows, _ = ranges(change.starts[change.touched], change.starts[change.touched + 1])
     sizes = np.diff(change.starts)[change.touched]
     fresh = PolarSpectra.measure(
-        descriptors[rows], np.append(0, np.cumsum(sizes)), spectra.points,
+        descriptors[rows], starts_of(sizes), spectra.points,
         spectra.median(index.sizes),
     )  # fmt: skip
     return spectra.patched(change.numbers, change.touched, fresh, len(change.places))

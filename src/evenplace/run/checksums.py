@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.retrieval.manifest import checksum
 
 _NAME = "checksums.json"
@@ -59,5 +59,4 @@ def _read(run: Path) -> dict[str, str]:
 
 
 def _write(run: Path, known: dict[str, str]) -> None:
-    with whole_file(run / _NAME, RunError) as draft:
-        draft.write_text(json.dumps(dict(sorted(known.items())), indent=1))
+    write_json(run / _NAME, dict(sorted(known.items())), indent=1)

@@ -8,9 +8,7 @@ V photos that ask
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from evenplace.arrays import Bools
 from evenplace.errors import RunError, SettingError
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.build import index_again
@@ -26,7 +24,6 @@ from evenplace.training.specs import SearchSpec
 
 BEST, GIVEN = "best", "given"
 CHOICES = {"axes": (GIVEN, *ALONG), "prototypes": (MEANS, *LEARNED)}  # the first stays in doubt
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

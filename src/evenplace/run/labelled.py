@@ -17,6 +17,7 @@ from evenplace.photos.table import Photos
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.descriptor_files import given_rows
 from evenplace.retrieval.rerank import Fused, build_reranker
+from evenplace.run.answering import learned_look
 from evenplace.run.folds import Fold
 from evenplace.run.held_out_queries import draw_queries
 from evenplace.run.learned_look import LearnedLook
@@ -54,7 +55,7 @@ def rehearse_labelled(
     fused = Fused.read(run / "fused.json") if learned else None
     if fused is None and recipe.search.rerank == "fused" and recipe.search.without:
         fused = Fused().without(recipe.search.without)  # what the run answers by
-    look = LearnedLook.read(run / "look.json") if (run / "look.json").exists() else None
+    look = learned_look(run)
     fold = Fold(index, queries, descriptors, np.arange(len(queries)))
     tuned = rehearse_folds([fold], recipe.search, fused, dice)
     if look is not None and recipe.search.verify and looks:

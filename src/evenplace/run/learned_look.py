@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.retrieval.confidence import LearnedConfidence
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.second_look import LookWeights
@@ -24,8 +24,7 @@ class LearnedLook:
         return self.confidence if source == "evidence" else source
 
     def write(self, path: Path) -> None:
-        with whole_file(path, RunError) as draft:
-            draft.write_text(json.dumps(asdict(self)))
+        write_json(path, asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> "LearnedLook":

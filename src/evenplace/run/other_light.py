@@ -10,17 +10,13 @@ night, and is not meant to be: it takes away what a night takes away.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
+from evenplace.arrays import Bytes, Doubles, Floats, Ints
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.describer import Describer, Progress
 
-Pixels = NDArray[np.uint8]
-Floats = NDArray[np.float32]
-Light = NDArray[np.float64]  # 0 to 1
-Ints = NDArray[np.int64]
-
+Light = Doubles  # 0 to 1
 DARK = 0.35  # share of the photos that are taken into the night
 _LAMPS = (1.0, 0.85, 0.6)  # what is left of each colour under street lamps
 _BATCH = 8
@@ -42,7 +38,7 @@ def describe_relit(
     return np.concatenate(found), np.concatenate(rows)
 
 
-def relight(pixels: Pixels, dice: np.random.Generator) -> Pixels:
+def relight(pixels: Bytes, dice: np.random.Generator) -> Bytes:
     """One photo in another light.  (3, H, W) -> the same."""
     seen: Light = pixels.astype(np.float64) / 255
     seen = _night(seen, dice) if dice.random() < DARK else _weather(seen, dice)

@@ -3,9 +3,8 @@
 train → tune → index → locate, evaluate        each reads and writes `run_folder.py`'s files
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from evenplace.describe.describer import Progress
 from evenplace.describe.engines import Tell
-from evenplace.errors import RunError, SettingError, unknown_name
+from evenplace.errors import SettingError, unknown_name
 from evenplace.evaluation import Scores, Truth, evaluate, score
 from evenplace.evaluation.abstention import Abstention, abstain
 from evenplace.photos.asked import Asked, find_asked
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.photos.table import Photos
 from evenplace.places import Grid, Places
 from evenplace.retrieval import Answer, Index, Search, verify_index
@@ -302,8 +301,7 @@ class Run:
         assert self._opened is not None
         if described is not None:
             return self._opened.answers(described[None], k)[0]
-        if self._opened.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(self._opened)
         return self._opened.answer(photo if isinstance(photo, bytes) else str(photo), k)
 
     def locate_many(
@@ -330,9 +328,13 @@ class Run:
             min_precision=min_precision, insist=insist, verify=verify, centre=centre,
             expected=len(asked.paths),
         )  # fmt: skip
-        if engine.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(engine)
         return locate_pictures(engine, asked.blocks(every, done), k, progress)
+
+    def _check_describes(self, engine: Search) -> None:
+        """Refuse photos where no network is to describe them, and say what the run needs."""
+        if engine.describer is None:
+            self.files.open_describer()
 
     def _asks_newest(self, asked: dict[str, Any]) -> bool:
         """Whether the engine of the last question is the one for the next."""
@@ -367,8 +369,7 @@ class Run:
             found = score(engine, queries, descriptors, truth, name=self.recipe.name)
             found.write(out or self.folder)
             return found
-        if engine.describer is None:
-            self.files.open_describer()  # says what the run needs
+        self._check_describes(engine)
         found = evaluate(
             engine,
             queries,
@@ -416,8 +417,7 @@ class Run:
         learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
         least = least_confidence(min_precision, learned, insist)
         judged = abstain(found.predictions, min_precision, least)
-        with whole_file(self.files / "abstention.json", RunError) as draft:
-            draft.write_text(json.dumps(judged.as_dict(), indent=1))
+        write_json(self.files / "abstention.json", asdict(judged), indent=1)
         return judged
 
     def scores(self, folder: Path | None = None) -> Scores:

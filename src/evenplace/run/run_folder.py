@@ -26,7 +26,7 @@ from evenplace.describe.describer import Describer
 from evenplace.describe.engines import Wanted, export_where_it_pays
 from evenplace.errors import RunError, SettingError
 from evenplace.networks.methods import NetworkSpec
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_text
 from evenplace.photos.table import Photos
 from evenplace.places import Places
 from evenplace.retrieval.rehearsal import Rehearsal
@@ -153,8 +153,7 @@ class RunFolder:
             )
 
     def write_recipe(self, recipe: Recipe) -> None:
-        with whole_file(self / "recipe.toml", RunError) as draft:
-            draft.write_text(recipe.to_toml())
+        write_text(self / "recipe.toml", recipe.to_toml())
 
     @property
     def second(self) -> str | None:

@@ -5,7 +5,7 @@ import secrets
 from dataclasses import asdict, dataclass
 
 from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_json
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.milvus import MilvusStore
 from evenplace.run.run_folder import RunFolder
@@ -44,8 +44,7 @@ def fill_store(run: RunFolder, uri: str | None = None) -> StoreAddress | None:
     if known is None:
         return None
     MilvusStore.fill(open_index(run.indexes[0]), known.uri, known.name)
-    with whole_file(run / "store.json", RunError) as draft:
-        draft.write_text(json.dumps(asdict(known)))
+    write_json(run / "store.json", asdict(known))
     return known
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from evenplace.arrays import Doubles
 from evenplace.errors import SettingError
 from evenplace.photos.geodesy import to_degrees
+from evenplace.photos.table import ZONE_GAP
+from evenplace.retrieval.candidates import SCALE
+from evenplace.retrieval.positions import CHI2, STEP
 from evenplace.retrieval.sequence import SLACK, smooth
 from evenplace.run.located import ABSTAINED, ANSWERED, Located, Match, Spot
 
 CANDIDATES = 20  # of a photo of a walk
-_SCALE = 30.0  # of cosines, as positions are fused
-_STEP, _CHI2 = 8.0, 5.991  # as in `retrieval/answers.py`
-_APART = 1e5  # metres between two zones, as `Photos.apart` has them
 _AHEAD = 5.0  # times the share of a photo's own answer: what moves it
 
 
@@ -78,7 +78,7 @@ def follow(
 
 def _spots(line: Located) -> Doubles:
     """East, north and what keeps zones apart of the candidates: (K, 3)."""
-    return np.array([(one.east, one.north, one.zone * _APART) for one in line.matches])
+    return np.array([(one.east, one.north, one.zone * ZONE_GAP) for one in line.matches])
 
 
 def _shares(line: Located, spots: Doubles) -> Doubles:
@@ -88,7 +88,7 @@ def _shares(line: Located, spots: Doubles) -> Doubles:
     """
     near = np.linalg.norm(spots[:, None] - spots[None], axis=2) <= SLACK  # (K, K)
     here = near[0]
-    alike = np.exp(_SCALE * (np.array([one.similarity for one in line.matches]) - 1))
+    alike = np.exp(SCALE * (np.array([one.similarity for one in line.matches]) - 1))
     sure = float(np.clip(line.confidence, 0.01, 0.99))
     shares = np.zeros(len(spots) + 1)
     shares[:-1][here] = sure * alike[here] / alike[here].sum()
@@ -126,7 +126,7 @@ def _spot(line: Located, spots: Doubles, shares: Doubles, first: int) -> Spot:
     weight = shares / shares.sum()
     east, north, _ = weight @ spots
     spread = float(weight @ np.sum((spots[:, :2] - (east, north)) ** 2, axis=1)) / 2
-    match, radius = line.matches[first], float(np.sqrt(_CHI2 * (spread + _STEP**2)))
+    match, radius = line.matches[first], float(np.sqrt(CHI2 * (spread + STEP**2)))
     latitude, longitude = _degrees(match, float(east), float(north))
     return Spot(float(east), float(north), match.zone, latitude, longitude, radius, radius, 0.0)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from evenplace.photos.files import shipped_tables
+from evenplace.photos.files import shipped_tables, write_text
 from evenplace.report.evaluation import read_kept
 from evenplace.report.figures import inline_svg
 from evenplace.report.gallery import gallery_html
-from evenplace.report.page import Section, page, part, slim_table, table_html, write_page
+from evenplace.report.page import Section, page, part, slim_table, table_html
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.study.figures import draw
 from evenplace.study.runs import Findings, minutes
@@ -82,8 +82,8 @@ def write_paper(
     ]
     sections.append(_times(found))
     lead = f"{command}. {about(found[0])} Figure 3, the framework, is in docs/method.md."
-    return write_page(page("The paper's tables and figures", sections, lead=lead),
-                      out / "index.html")  # fmt: skip
+    whole = page("The paper's tables and figures", sections, lead=lead)
+    return write_text(out / "index.html", whole)
 
 
 def _times(found: Sequence[Findings]) -> Section:

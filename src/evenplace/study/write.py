@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from evenplace.errors import RunError
-from evenplace.photos.files import whole_file
+from evenplace.photos.files import write_text
 from evenplace.places.tiers import TIERS
 from evenplace.report.figures import save_figure
 from evenplace.study import tables
@@ -59,9 +58,7 @@ def write_findings(found: Findings, out: Path, *, command: str = "") -> Path:
 
 
 def _write(parts: Sequence[str], out: Path) -> Path:
-    with whole_file(out / "tables.md", RunError) as draft:
-        draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    return out / "tables.md"
+    return write_text(out / "tables.md", "\n\n".join(parts) + "\n")
 
 
 def about(found: Findings) -> str:

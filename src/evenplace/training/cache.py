@@ -26,7 +26,7 @@ from evenplace.describe.torch_engine import carry
 from evenplace.errors import PhotoError, RunError
 from evenplace.networks.fingerprint import digest_weights
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import only_writer, stamp_file, whole_file
+from evenplace.photos.files import only_writer, stamp_file, write_json
 from evenplace.photos.table import Skipped
 from evenplace.training.augment import Augmentation, augmented
 
@@ -188,8 +188,7 @@ class _PartialView:
         self.maps.flush()
         dice = self.generator.get_state().numpy().tobytes().hex()
         note = {"done": self.done, "skipped": self.skipped, "dice": dice}
-        with whole_file(self.note, RunError) as draft:
-            draft.write_text(json.dumps(note))
+        write_json(self.note, note)
         self.kept = self.done
 
     def finish(self) -> None:

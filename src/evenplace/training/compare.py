@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenplace.arrays import Doubles, Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints, unit
 from evenplace.training.batches import Step, city_batches, epoch_bunches, plain_step, split_batches
 from evenplace.training.classify import attach_groups, photos_of_places
 from evenplace.training.objective import Objective, Setup, effect_of
-from evenplace.training.start import set_place_means
+from evenplace.training.start import place_means, set_place_means
 
 _TRIES = 20
 _SHARPNESS = 4  # at 1 and hundreds of places, those alike would hardly ever be drawn
@@ -122,10 +122,8 @@ class CliqueObjective(PairObjective):
 def place_centres(descriptors: Floats, labels: Ints) -> Floats:
     """One unit vector a place that has photos, in the order of the places.  -> (C', D)."""
     _, which = np.unique(labels, return_inverse=True)
-    sums = np.zeros((which.max(initial=-1) + 1, descriptors.shape[1]), np.float32)
-    np.add.at(sums, which, descriptors)
-    centres: Floats = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
-    return centres
+    count = int(which.max(initial=-1)) + 1
+    return unit(place_means(torch.from_numpy(descriptors), torch.from_numpy(which), count).numpy())
 
 
 def clique_batch(

@@ -206,7 +206,7 @@ class Session:
         self.setup.source.agree()
         self.setup.ranks.wait()
         if self.held is not None and (self.run / _BEST).exists():
-            best = read_tensors(self.run / _BEST, "delete the run folder and train again")
+            best = read_tensors(self.run / _BEST)
             self.network.load_state_dict(best.tensors)
         else:
             self.average.keep()

@@ -5,7 +5,6 @@ With `validation` a share of the spots is held out, the best epoch is found on t
 """
 
 import copy
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from evenplace.describe.torch_engine import choose_device, choose_precision, wei
 from evenplace.errors import PlaceError, RunError, SettingError
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.network import PlaceNetwork
-from evenplace.photos.files import only_writer, sweep_drafts, whole_file
+from evenplace.photos.files import only_writer, sweep_drafts, write_json
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation
@@ -248,8 +247,7 @@ class _Trainer:
 
     def _leave(self, network: PlaceNetwork, places: Places, skipped: tuple[Skipped, ...]) -> None:
         listed = [vars(one) for one in skipped]
-        with whole_file(self.run / "skipped.json", RunError) as draft:
-            draft.write_text(json.dumps(listed, indent=1))
+        write_json(self.run / "skipped.json", listed, indent=1)
         save_checkpoint(
             self.run / "model.safetensors", network, self.recipe.as_dict(), places.columns()
         )

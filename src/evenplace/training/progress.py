@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from evenplace.errors import RunError, SettingError
-from evenplace.networks.checkpoints import read_tensors, save_tensors
-from evenplace.photos.files import read_log, whole_file
+from evenplace.networks.checkpoints import AFRESH, read_tensors, save_tensors
+from evenplace.photos.files import read_log, write_text
 from evenplace.places.table import Places
 from evenplace.training.distributed import Ranks
 from evenplace.training.recipe import Recipe
@@ -25,7 +25,6 @@ from evenplace.training.schedule import Average
 
 _NAME = "progress.safetensors"
 _OURS = ("recipe.toml", "places.parquet", "log.jsonl", "model.safetensors", "index")
-_AFRESH = "delete the run folder and train again"
 
 
 @dataclass
@@ -100,8 +99,7 @@ def refuse_trained(run: Path) -> None:
 
 def _write_recipe(run: Path, recipe: Recipe, places: Places) -> None:
     """Say in a run folder what it is a run of."""
-    with whole_file(run / "recipe.toml", RunError) as draft:
-        draft.write_text(recipe.to_toml(), encoding="utf-8")
+    write_text(run / "recipe.toml", recipe.to_toml())
     places.write(run / "places.parquet")
 
 
@@ -148,7 +146,7 @@ def load_progress(run: Path, state: State) -> Position:
         _fill(state, whole, own, position)
     except (KeyError, RuntimeError, ValueError) as cause:
         raise RunError(
-            f"{run / _NAME} does not fit this network ({str(cause).splitlines()[0]}); {_AFRESH}"
+            f"{run / _NAME} does not fit this network ({str(cause).splitlines()[0]}); {AFRESH}"
         ) from cause
     return position
 
@@ -190,11 +188,11 @@ def _write(path: Path, tensors: dict[str, Tensor], position: Position) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], Position]:
-    read = read_tensors(path, _AFRESH)
+    read = read_tensors(path)
     try:
         return read.tensors, Position(**read.about["position"])
     except (KeyError, TypeError):
-        raise RunError(f"{path} was written by another version; {_AFRESH}") from None
+        raise RunError(f"{path} was written by another version; {AFRESH}") from None
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

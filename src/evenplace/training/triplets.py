@@ -6,7 +6,6 @@ B batch · Q queries · T triplets · k positives · R regions of a photo · D d
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from evenplace.arrays import Array, Doubles, Floats, Ints
 from evenplace.errors import PhotoError
 from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.photos.nearby import Nearby, find_nearby
-from evenplace.training.batches import Step
+from evenplace.training.batches import Step, split_batches
 from evenplace.training.compare import PairObjective
 from evenplace.training.objective import Setup
 from evenplace.training.specs import MiningSpec
@@ -143,7 +142,7 @@ class TripletObjective(PairObjective):
             mined = Mined(mined.queries, mined.positives[:, :1], mined.negatives)
         width = 1 + mined.positives.shape[1] + mined.negatives.shape[1]
         size = max(1, spec.batch // width)
-        parts = np.array_split(np.arange(len(mined)), max(1, round(len(mined) / size)))
+        parts = split_batches(np.arange(len(mined)), size)
         return [self._step(mined, part, dice) for part in parts[: spec.steps or None]]
 
     def _step(self, mined: Mined, part: Ints, dice: np.random.Generator) -> Step:
@@ -190,7 +189,7 @@ class GenerationObjective(TripletObjective):
         self.generation, self.teacher = 0, copy.deepcopy(setup.network).eval()
         start = setup.run / "generation-0.safetensors"
         if start.exists():
-            self.first = _read(start)
+            self.first = read_tensors(start).tensors
         elif setup.ranks.first:
             save_tensors(start, self.first)
 
@@ -205,7 +204,7 @@ class GenerationObjective(TripletObjective):
         if begins and not kept.exists() and self.setup.ranks.first:
             save_tensors(kept, self.setup.network.state_dict())
         self.setup.ranks.wait()
-        self.teacher.load_state_dict(_read(kept))
+        self.teacher.load_state_dict(read_tensors(kept).tensors)
         return begins
 
     def restart(self) -> None:
@@ -245,7 +244,3 @@ class GenerationObjective(TripletObjective):
         belief = F.log_softmax(alike / spec.temperatures[0], dim=1)
         taught = torch.from_numpy(step.shares).to(belief)
         return hard - spec.soft_weight * (taught * belief).sum(dim=1).mean()
-
-
-def _read(path: Path) -> dict[str, Tensor]:
-    return read_tensors(path, "delete the run folder and train again").tensors

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from evenplace.arrays import starts_of
 from evenplace.errors import SettingError
 from evenplace.losses import loss_settings, loss_takes
 from evenplace.photos.table import Photos
@@ -85,7 +86,7 @@ def corner(photos: Photos, cell: float = 20.0, count: int = _PHOTOS) -> Photos:
     middle = positions[which == counts.argmax()].mean(axis=0)
     nearest = np.argsort(np.linalg.norm(positions - middle, axis=1), kind="stable")
     by_cell = nearest[np.argsort(which[nearest], kind="stable")]
-    among = np.arange(len(photos)) - np.append(0, np.cumsum(counts))[which[by_cell]]
+    among = np.arange(len(photos)) - starts_of(counts)[which[by_cell]]
     few = np.zeros(len(photos), bool)
     few[by_cell[among < _A_CELL]] = True
     return photos[np.sort(nearest[few[nearest]][:count])]
