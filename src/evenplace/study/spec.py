@@ -2,9 +2,9 @@
 
 The named ones, every table and figure of the paper and what we set beside it, are files:
 studies/NAME.toml has a row in `systems` for each system, in [all] what rows have that say nothing
-else (its `changes` come before a row's own), in [paper] the paper's numbers of a row.  `methods` adds every recipe of such a name, but for
-those `without`.  `dapr-m-paper-small` is the paper's loss and distance to the letter on the
-embedded network, `dapr-m-paper` with its DINOv2.
+else (its `changes` come before a row's own), in [paper] the paper's numbers of a row.  `methods`
+adds every recipe of such a name, but for those `without`.  `dapr-m-paper-small` is the paper's loss
+and distance to the letter on the embedded network, `dapr-m-paper` with its DINOv2.
 
 Knows nothing of photos or folders: `runs` makes the runs, `tables` and `figures` the pages.
 """
