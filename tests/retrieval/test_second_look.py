@@ -111,6 +111,22 @@ def test_photos_that_are_gone_are_not_refuted(index: Index, tmp_path: Path) -> N
     assert not found.looked.any()
 
 
+def test_a_kept_photo_that_could_not_be_read_is_not_refuted_and_a_blank_one_is(
+    index: Index, tmp_path: Path
+) -> None:
+    rows = np.asarray(index.columns["xfeat"]).copy()
+    rows[3] = 0  # as `pack_photos` keeps one that nobody could read
+    rows[4] = PACKING.pack(Features.nothing(32))
+    half = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "half",
+        extra={"xfeat": rows},
+    )  # fmt: skip
+    found = SecondLook(half).count_inliers(points(0), np.array([3, 4, 5]))
+    assert np.isnan(found[0])
+    assert found[1] == 0
+    assert SecondLook(half).pairs(points(0), 3).shape == (0, 4)
+
+
 def wall(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
     """Grey squares nobody else has."""
     drawn = np.random.default_rng(seed).integers(0, 255, (24, 32), np.uint8)

@@ -184,9 +184,10 @@ class SecondLook:
         return self._features(row) or Features.nothing(self.kind.dim)
 
     def _features(self, row: int) -> Features | None:
-        if self.kept is not None:
-            return self.packing.unpack(self.kept[[row]][0])
-        return self._find(row)
+        if self.kept is None:
+            return self._find(row)
+        found = self.packing.unpack(self.kept[[row]][0])
+        return found if found.width else None  # no sides: it could not be read, and is not blank
 
     def _find(self, row: int) -> Features | None:
         with self._lock:
