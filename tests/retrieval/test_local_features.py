@@ -15,6 +15,7 @@ from evenplace.retrieval.local_features import (
     LOCAL_FEATURES,
     XFEAT,
     Features,
+    Sift,
     build_local_features,
     features_of,
     sample,
@@ -108,6 +109,12 @@ def test_an_unknown_kind_names_those_there_are() -> None:
     with pytest.raises(SettingError, match="did you mean 'xfeat'"):
         build_local_features("xfeet")
     assert list(LOCAL_FEATURES)[:4] == ["sift", "xfeat", "aliked", "disk"]
+
+
+def test_a_kind_by_another_name_than_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOCAL_FEATURES.own, "mine", Sift)
+    with pytest.raises(SettingError, match="'mine' call themselves 'sift'; rename one"):
+        build_local_features("mine")
 
 
 @pytest.mark.parametrize("name", KINDS)
