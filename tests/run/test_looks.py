@@ -130,7 +130,9 @@ def test_a_photo_of_the_database_is_found_by_its_own_points(
     assert said["doubt"]  # drawn on one day: matches there are, and no promise
     assert 5 <= said["looked"] <= 8
     assert said["elapsed_ms"]["verify"] > 0
-    assert "matches" in evenplace("locate", run, photo)
+    told = evenplace("locate", run, photo)
+    assert "matches" in told
+    assert f"looked at a second time: {said['looked']}\n" in told
     answer = Run.open(run).locate(photo)
     assert answer.hits[0].inliers == said["hits"][0]["inliers"]
     assert answer.confidence == pytest.approx(said["confidence"], abs=1e-4)
@@ -141,6 +143,7 @@ def test_verify_0_looks_at_nothing(run: Path, standins: Standins, evenplace: Typ
     said = json.loads(evenplace("locate", run, photo, "--json", "--verify", 0))
     assert said["looked"] == 0
     assert said["hits"][0]["inliers"] is None
+    assert "second time" not in evenplace("locate", run, photo, "--verify", 0)
     opened = Run.open(run)
     assert opened.locate(photo, verify=0).looked == 0
     assert opened.locate(photo).looked >= 5
