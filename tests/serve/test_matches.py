@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from evenplace.arrays import Doubles
 from evenplace.photos import read_photos
+from evenplace.retrieval.verification import REFUTED, VERIFIED
 from evenplace.run.run import Run
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client
@@ -96,3 +98,8 @@ def test_a_hit_that_is_chosen_is_compared_in_sight(page: Any) -> None:
         }""",
         timeout=5000,
     )
+
+
+def test_the_page_and_the_report_call_the_same_verified_and_refuted() -> None:
+    script = (resources.files("evenplace.serve") / "assets" / "matches.js").read_text()
+    assert f"SAME = {VERIFIED}, CHANCE = {REFUTED};" in script
