@@ -150,6 +150,16 @@ def test_verify_0_looks_at_nothing(run: Path, standins: Standins, evenplace: Typ
     assert opened.locate(opened.search().describe(photo).descriptors).looked == 0
 
 
+def test_no_precision_is_promised_of_another_number_than_was_rehearsed(
+    run: Path, photos: Path
+) -> None:
+    photo, opened = read_photos(photos).paths[0], Run.open(run)
+    with pytest.raises(SettingError, match=r"ask as the run was tuned \(--verify too\)"):
+        opened.locate(photo, verify=3, min_precision=0.9, insist=True)
+    assert not opened.locate(photo, verify=3).calibrated
+    assert opened.locate(photo, verify=8, min_precision=0.9, insist=True).hits
+
+
 def test_labelled_queries_calibrate_answers_that_were_looked_at_twice(
     run: Path, standins: Standins, tmp_path: Path, evenplace: Type
 ) -> None:
