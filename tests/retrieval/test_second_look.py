@@ -125,6 +125,11 @@ def test_a_kept_photo_that_could_not_be_read_is_not_refuted_and_a_blank_one_is(
     assert np.isnan(found[0])
     assert found[1] == 0
     assert SecondLook(half).pairs(points(0), 3).shape == (0, 4)
+    answer = engine(half).answers(half.vectors(np.array([3])), 40, pictures=[points(0)], matches=40)
+    told = {hit.row: hit.pairs for hit in answer[0].hits}
+    assert [row for row, pairs in told.items() if pairs is None] == [3]
+    assert told[4] is not None
+    assert len(told[4]) == 0
 
 
 def wall(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:

@@ -100,6 +100,27 @@ def test_a_hit_that_is_chosen_is_compared_in_sight(page: Any) -> None:
     )
 
 
+def test_a_photo_that_nobody_can_look_at_is_not_said_to_differ(
+    browser: Any, looking: Looking
+) -> None:
+    def lose(route: Any) -> None:
+        said = route.fetch()
+        body = said.json()
+        body["answers"][0]["hits"][2].update(inliers=None, pairs=None)
+        route.fulfill(response=said, json=body)
+
+    visit = Visit(browser, looking.address)
+    visit.page.route("**/locate?*", lose)
+    drop(visit.ready(), looking.photo, "image/png")
+    page = answered(visit.page)
+    assert "show the same thing" in page.inner_text("#why")
+    page.locator("#hits button").nth(2).click()
+    assert "Nobody can look at photo 3 a second time." in page.inner_text("#why")
+    assert "different" not in page.inner_text("#why")
+    page.wait_for_function("!document.querySelector('#why-drawing line')")
+    visit.close()
+
+
 def test_the_page_and_the_report_call_the_same_verified_and_refuted() -> None:
     script = (resources.files("evenplace.serve") / "assets" / "matches.js").read_text()
     assert f"SAME = {VERIFIED}, CHANCE = {REFUTED};" in script

@@ -174,9 +174,12 @@ class SecondLook:
         return shares
 
     def with_pairs(self, hits: list[Hit], picture: Picture, count: int) -> list[Hit]:
-        """The hits, the first of them with the points they share with the picture."""
+        """The hits, the first of them with the points they share; None of those not there."""
         own = self.see(picture)
-        seen = [replace(hit, pairs=self.pairs(own, hit.row)) for hit in hits[:count]]
+        seen = [
+            hit if self._features(hit.row) is None else replace(hit, pairs=self.pairs(own, hit.row))
+            for hit in hits[:count]
+        ]
         return seen + hits[count:]
 
     def features(self, row: int) -> Features:
