@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,9 +218,10 @@ def test_one_photo_that_is_there_is_enough_to_look(tmp_path: Path) -> None:
         refuse_absent([gone], "photos")
 
 
-def test_looking_at_nothing_is_refused(index: Index) -> None:
-    with pytest.raises(SettingError, match="verify=0"):
-        SecondLook(index, 0)
+@pytest.mark.parametrize("count", [0, -1, 2.5, "5", float("nan")])
+def test_looking_at_no_number_of_candidates_is_refused(index: Index, count: Any) -> None:
+    with pytest.raises(SettingError, match=f"verify={count!r} looks at no .* 0 to look once"):
+        SecondLook(index, count)
 
 
 def test_it_is_settled_at_so_many_inliers_and_not_before() -> None:

@@ -91,8 +91,11 @@ class SecondLook:
         features: str | LocalFeatures = "xfeat",
         weights: LookWeights | None = None,
     ) -> None:
-        if count < 1:
-            raise SettingError(f"verify={count} looks at no candidate; use 1 or more")
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise SettingError(
+                f"verify={count!r} looks at no candidate; use a whole number, 1 or more, or "
+                "0 to look once"
+            )
         self.index, self.count = index, count
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
