@@ -186,6 +186,17 @@ def test_what_cannot_be_is_refused_before_photos_are_described(
     assert CARELESS[line] in " ".join(said.split())
 
 
+def test_a_picture_that_pillow_finds_large_is_answered_without_a_word_of_attacks(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    with Image.open("photo.jpg") as photo:
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", photo.width * photo.height - 1)
+    said, code = in_this_process(["evenplace", "locate", "run", "photo.jpg"])
+    assert code == 0, said
+    assert "bomb" not in said
+
+
 def test_a_huge_number_of_answers_takes_no_memory(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,8 @@ def test_a_phone_shows_all_of_it(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("h2", has_text="Queries and answers").is_visible()
+    tall = page.eval_on_selector_all("tbody tr", "all => Math.max(...all.map(r => r.offsetHeight))")
+    assert tall < 120, "words are not pressed into a column of one each"
 
 
 def test_a_desk_shows_every_column(page: Any) -> None:

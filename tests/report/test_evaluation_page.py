@@ -15,7 +15,7 @@ from evenplace.evaluation.truth import Truth
 from evenplace.report.evaluation import read_kept, write_report
 from evenplace.report.figures import INK, inline_svg, rank_count, tier_bars
 from evenplace.report.gallery import A_TIER, gallery_html
-from evenplace.report.reasons import find_reasons, reason_rows, tell_reasons
+from evenplace.report.reasons import REASON_COLUMNS, find_reasons, reason_rows, tell_reasons
 from evenplace.report.scatter import LEAST, Cloud, choose_places, gather_clouds, lay_out
 from evenplace.report.tables import (
     COLUMNS,
@@ -239,6 +239,24 @@ def test_every_failure_has_the_reason_it_should(town: tuple[list[Scores], list[P
             assert run.in_pool[query]
     counted = [row for row in reason_rows([scores]) if row[1] == "near miss"]
     assert sum(int(row[2]) for row in counted) == int((reasons == "near miss").sum())
+
+
+@pytest.mark.parametrize(
+    ("points", "told"), [(30, "verified"), (29, ""), (13, ""), (12, "refuted"), (0, "refuted")]
+)
+def test_wrong_answers_are_verified_from_30_points_and_refuted_up_to_12(
+    systems: list[Scores], points: int, told: str
+) -> None:
+    run = systems[0].predictions
+    seen = run.sources | {"inliers": np.full(len(run), points, np.float32)}
+    looked = replace(systems[0], predictions=replace(run, sources=seen))
+    rows = reason_rows([looked])
+    assert sum(int(row[2]) for row in rows) == (~run.right).sum() > 0
+    for row in rows:
+        many = dict(zip(REASON_COLUMNS, row, strict=True))
+        for word in ("verified", "refuted"):
+            assert many[word] == (many["queries"] if word == told else "0")
+    assert all(words.endswith(f"; {points} points match") for words in tell_reasons(looked))
 
 
 def test_t_sne_is_of_tail_places_with_photos_and_queries_together(

@@ -15,6 +15,7 @@ from evenplace.retrieval.local_features import (
     LOCAL_FEATURES,
     XFEAT,
     Features,
+    Sift,
     build_local_features,
     features_of,
     sample,
@@ -110,6 +111,12 @@ def test_an_unknown_kind_names_those_there_are() -> None:
     assert list(LOCAL_FEATURES)[:4] == ["sift", "xfeat", "aliked", "disk"]
 
 
+def test_a_kind_by_another_name_than_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOCAL_FEATURES.own, "mine", Sift)
+    with pytest.raises(SettingError, match="'mine' call themselves 'sift'; rename one"):
+        build_local_features("mine")
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_packed_features_are_small_and_match_as_the_whole_ones_do(name: str) -> None:
     kind = build_local_features(name)
@@ -126,6 +133,24 @@ def test_packed_features_are_small_and_match_as_the_whole_ones_do(name: str) -> 
     assert likeness.min() > 0.97  # four bits
     assert kept.width == pytest.approx(whole.width, abs=1e-4)
     assert verify(whole, kept, kind).inliers > 0.85 * len(kept)
+
+
+@pytest.mark.parametrize("dim", [2, 33, 64])
+def test_numbers_are_kept_in_fifteen_levels_as_loops_have_it(dim: int) -> None:
+    random = np.random.default_rng(dim)
+    drawn = random.normal(size=(30, dim)).astype(np.float32)
+    drawn[:, 0] *= 5  # beyond the last level
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    where = random.uniform(0, 1, (30, 2)).astype(np.float32)
+    packing = Packing(dim)
+    assert packing.width <= MOST < packing.width + 4 + (dim + 1) // 2
+    kept = packing.unpack(packing.pack(Features(where, unit, 0.75, 1.0)))
+    for one, other in zip(unit.tolist(), kept.descriptors.tolist(), strict=True):
+        levels = [min(7, max(-7, round(x * dim**0.5 * 7 / 2.5))) for x in one]
+        length = sum(level**2 for level in levels) ** 0.5
+        assert other == pytest.approx([level / length for level in levels], abs=1e-6)
+    np.testing.assert_allclose(kept.points, where, atol=1 / 65_535)
+    assert (kept.width, kept.height) == pytest.approx((0.75, 1.0), abs=1e-4)
 
 
 def test_an_empty_picture_packs_to_no_points() -> None:

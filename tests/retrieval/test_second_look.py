@@ -2,23 +2,24 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from evenplace.errors import IndexFileError, SettingError
+from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, fusion
+from evenplace.retrieval import Index, Search, fusion, second_look
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import fit_confidence, witnesses
 from evenplace.retrieval.fusion import Looked, fit_look
 from evenplace.retrieval.local_features import Features
 from evenplace.retrieval.packed_features import Packing
-from evenplace.retrieval.second_look import LookWeights, SecondLook
+from evenplace.retrieval.second_look import LookWeights, SecondLook, refuse_absent
 
 Floats = NDArray[np.float32]
 PACKING = Packing(32)
@@ -111,6 +112,27 @@ def test_photos_that_are_gone_are_not_refuted(index: Index, tmp_path: Path) -> N
     assert not found.looked.any()
 
 
+def test_a_kept_photo_that_could_not_be_read_is_not_refuted_and_a_blank_one_is(
+    index: Index, tmp_path: Path
+) -> None:
+    rows = np.asarray(index.columns["xfeat"]).copy()
+    rows[3] = 0  # as `pack_photos` keeps one that nobody could read
+    rows[4] = PACKING.pack(Features.nothing(32))
+    half = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "half",
+        extra={"xfeat": rows},
+    )  # fmt: skip
+    found = SecondLook(half).count_inliers(points(0), np.array([3, 4, 5]))
+    assert np.isnan(found[0])
+    assert found[1] == 0
+    assert SecondLook(half).pairs(points(0), 3).shape == (0, 4)
+    answer = engine(half).answers(half.vectors(np.array([3])), 40, pictures=[points(0)], matches=40)
+    told = {hit.row: hit.pairs for hit in answer[0].hits}
+    assert [row for row, pairs in told.items() if pairs is None] == [3]
+    assert told[4] is not None
+    assert len(told[4]) == 0
+
+
 def wall(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
     """Grey squares nobody else has."""
     drawn = np.random.default_rng(seed).integers(0, 255, (24, 32), np.uint8)
@@ -187,9 +209,99 @@ def test_an_answer_says_what_matched_and_how_many_were_looked_at(index: Index) -
     np.testing.assert_allclose(pairs[:, :2], pairs[:, 2:], atol=1e-4)
 
 
-def test_looking_at_nothing_is_refused(index: Index) -> None:
-    with pytest.raises(SettingError, match="verify=0"):
-        SecondLook(index, 0)
+def test_one_photo_that_is_there_is_enough_to_look(tmp_path: Path) -> None:
+    there, gone = str(tmp_path / "there.jpg"), str(tmp_path / "gone.jpg")
+    Path(there).touch()
+    refuse_absent([gone, there], "photos")
+    refuse_absent([], "photos")
+    with pytest.raises(PhotoError, match=r"gone.jpg is not there, nor are others; .* --verify 0"):
+        refuse_absent([gone], "photos")
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "5", float("nan")])
+def test_looking_at_no_number_of_candidates_is_refused(index: Index, count: Any) -> None:
+    with pytest.raises(SettingError, match=f"verify={count!r} looks at no .* 0 to look once"):
+        SecondLook(index, count)
+
+
+def test_it_is_settled_at_so_many_inliers_and_not_before() -> None:
+    weights = LookWeights(settled=30)
+    assert weights.settles(np.array([0, 30, np.nan], np.float32))
+    assert not weights.settles(np.array([29, np.nan], np.float32))
+    assert not weights.settles(np.full(5, np.nan, np.float32))
+    assert not LookWeights(settled=0).settles(np.array([500], np.float32))
+
+
+def test_candidates_that_nothing_tells_apart_keep_their_order() -> None:
+    order = np.random.default_rng(0).permutation(50)
+    alike = Ranking(order, np.ones(50, np.float32))
+    inliers = np.tile(np.array([0, 40], np.float32), 25)
+    ranked = LookWeights().rank(alike, inliers)
+    assert ranked.order.tolist() == [*order[1::2], *order[::2]]
+
+
+def test_the_best_by_rank_are_looked_at_wherever_they_stand_in_the_pool(index: Index) -> None:
+    backwards = Ranking(np.arange(39, -1, -1), np.arange(40, dtype=np.float32))
+    rows = np.roll(np.arange(40), 7)
+    found = SecondLook(index, 5).rank(rows, backwards, points(number(index, int(rows[37]))))
+    assert found.order[0] == 37
+    assert found.inliers is not None
+    assert found.inliers[0] == 60
+    assert np.isfinite(found.inliers).sum() == 5
+
+
+def test_another_generation_is_looked_at_with_the_same_eyes(index: Index, tmp_path: Path) -> None:
+    rows = np.asarray(index.columns["xfeat"])[::-1]
+    newer = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "newer",
+        extra={"xfeat": rows},
+    )  # fmt: skip
+    look = SecondLook(index, 7, weights=LookWeights(scale=2.0, settled=33))
+    again = look.on(newer)
+    assert str(again) == str(look)
+    assert again.count_inliers(points(0), np.array([39])) == 60
+
+
+def test_photos_that_nobody_kept_are_read_once_while_they_are_in_use(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "bare"
+    )
+    read: list[str] = []
+
+    def find(kind: object, path: str) -> Features:
+        read.append(path)
+        return points(int(path.removesuffix(".jpg")))
+
+    monkeypatch.setattr(second_look, "features_of", find)
+    monkeypatch.setattr(second_look, "_HELD", 2)
+    look = SecondLook(bare)
+    for row in (0, 1, 0, 2, 0, 1):  # 1 is the one longest not asked for when 2 comes
+        assert look.count_inliers(points(number(bare, row)), np.array([row])) == 60
+    assert [number(bare, row) for row in (0, 1, 2, 1)] == [int(p.split(".")[0]) for p in read]
+
+
+def test_pairs_are_shares_of_each_picture_s_own_sides(index: Index, tmp_path: Path) -> None:
+    whole = points(3)
+    wide, tall = (
+        Features(whole.points * np.array(sides, np.float32), whole.descriptors, *sides)
+        for sides in ((1.0, 0.5), (0.75, 1.0))
+    )
+    rows = np.stack([PACKING.pack(tall)] * 40)
+    other = index_descriptors(
+        index.vectors(np.arange(40)), index.photos, index.places, tmp_path / "tall",
+        extra={"xfeat": rows},
+    )  # fmt: skip
+    pairs = SecondLook(other).pairs(wide, 0)
+    assert len(pairs) == 60
+    np.testing.assert_allclose(pairs[:, :2], whole.points, atol=1e-6)
+    np.testing.assert_allclose(pairs[:, 2:], whole.points, atol=1e-4)
+
+
+def test_a_query_shows_as_many_points_as_are_kept_of_a_photo(index: Index) -> None:
+    assert len(SecondLook(index).see(points(0, count=2000))) == PACKING.count == 818
+    assert len(SecondLook(index, features="sift").see(wall(0))) == Packing(128).count == 240
 
 
 def test_points_that_another_version_kept_are_refused(index: Index, tmp_path: Path) -> None:

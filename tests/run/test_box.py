@@ -207,6 +207,9 @@ def test_a_look_at_pictures_that_are_gone_is_refused_and_one_look_answers(
     shutil.rmtree(town / "queries")
     with pytest.raises(PhotoError, match="needs the photos of the queries"):
         kept.evaluate(queries, asked)
+    with pytest.raises(PhotoError, match=r"needs the photos of the database, .* --verify 0"):
+        Run(tmp_path / "new").index_descriptors(known, photos, verify=5)
+    assert not (tmp_path / "new").exists()
     once = [mine.evaluate(queries, asked, verify=0).recall for mine in (kept, bare)]
     assert once[0] == once[1]
 

@@ -130,7 +130,9 @@ def test_a_photo_of_the_database_is_found_by_its_own_points(
     assert said["doubt"]  # drawn on one day: matches there are, and no promise
     assert 5 <= said["looked"] <= 8
     assert said["elapsed_ms"]["verify"] > 0
-    assert "matches" in evenplace("locate", run, photo)
+    told = evenplace("locate", run, photo)
+    assert "matches" in told
+    assert f"looked at a second time: {said['looked']}\n" in told
     answer = Run.open(run).locate(photo)
     assert answer.hits[0].inliers == said["hits"][0]["inliers"]
     assert answer.confidence == pytest.approx(said["confidence"], abs=1e-4)
@@ -141,10 +143,21 @@ def test_verify_0_looks_at_nothing(run: Path, standins: Standins, evenplace: Typ
     said = json.loads(evenplace("locate", run, photo, "--json", "--verify", 0))
     assert said["looked"] == 0
     assert said["hits"][0]["inliers"] is None
+    assert "second time" not in evenplace("locate", run, photo, "--verify", 0)
     opened = Run.open(run)
     assert opened.locate(photo, verify=0).looked == 0
     assert opened.locate(photo).looked >= 5
     assert opened.locate(opened.search().describe(photo).descriptors).looked == 0
+
+
+def test_no_precision_is_promised_of_another_number_than_was_rehearsed(
+    run: Path, photos: Path
+) -> None:
+    photo, opened = read_photos(photos).paths[0], Run.open(run)
+    with pytest.raises(SettingError, match=r"ask as the run was tuned \(--verify too\)"):
+        opened.locate(photo, verify=3, min_precision=0.9, insist=True)
+    assert not opened.locate(photo, verify=3).calibrated
+    assert opened.locate(photo, verify=8, min_precision=0.9, insist=True).hits
 
 
 def test_labelled_queries_calibrate_answers_that_were_looked_at_twice(

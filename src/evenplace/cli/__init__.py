@@ -16,7 +16,12 @@ from evenplace.cli.evaluate import evaluate
 from evenplace.cli.export import export
 from evenplace.cli.locate import locate
 from evenplace.cli.methods import methods
-from evenplace.cli.process import keep_freed_memory, spin_briefly, take_short_turns
+from evenplace.cli.process import (
+    keep_freed_memory,
+    spin_briefly,
+    take_short_turns,
+    trust_large_pictures,
+)
 from evenplace.cli.report import report
 from evenplace.cli.serve import serve
 from evenplace.cli.study import study
@@ -78,6 +83,7 @@ def main() -> None:
     keep_freed_memory()
     spin_briefly()
     take_short_turns()
+    trust_large_pictures()
     speak_any_name()
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]

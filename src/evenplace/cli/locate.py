@@ -113,6 +113,8 @@ def _locate_one(
             for hit, zone in zip(answer.hits, _zone_marks(zones), strict=True)
         ],
     )  # fmt: skip
+    if answer.looked:
+        say(f"candidates looked at a second time: {answer.looked}")
 
 
 def _zone_marks(zones: list[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the command line chooses for its own process; the library leaves all three alone.
+"""What the command line chooses for its own process; the library leaves all of it alone.
 
 Memory: glibc returns every large block at once, and a network on the CPU asks for the same blocks
 again a moment later: a third of extraction's time goes to the kernel clearing pages.  Measured on
@@ -12,11 +12,14 @@ beside busy loops; GOMP_SPINCOUNT=300000 undoes it.
 Turns: a thread that decodes or describes needs Python's lock between two photos, and waits 5 ms
 for it while another thread answers.  `benchmarks/locate.py` prints what a folder costs over
 describing alone, with turns of a millisecond.
+
+Warnings: Pillow calls a picture of 90 million pixels an attack; a panorama of one's own is none.
 """
 
 import ctypes
 import os
 import sys
+import warnings
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _LARGE = 1 << 30
@@ -42,3 +45,8 @@ def spin_briefly() -> None:
 def take_short_turns() -> None:
     """Let threads have Python's lock sooner than after 5 ms."""
     sys.setswitchinterval(TURN)
+
+
+def trust_large_pictures() -> None:
+    """Say nothing of a picture that Pillow finds large; of twice that it still opens none."""
+    warnings.filterwarnings("ignore", message="Image size .* could be decompression bomb")

@@ -178,8 +178,8 @@ def least_confidence(
         return -np.inf
     if calibration is None:
         raise SettingError(
-            f"min_precision={min_precision} needs a calibration, which says how sure is sure "
-            "enough; pass calibration=, or open a run that has one"
+            f"min_precision={min_precision} needs a calibration, and none was learned for "
+            "this way of asking; ask as the run was tuned (--verify too), or evenplace tune RUN"
         )
     if calibration.doubt and not insist:
         raise SettingError(

@@ -24,6 +24,7 @@ from PIL import Image
 
 import evenplace.networks
 from evenplace.describe.onnx_engine import SharedNetwork
+from evenplace.errors import SettingError
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
 from evenplace.retrieval.arrays import Floats, Rows
@@ -189,7 +190,10 @@ LOCAL_FEATURES: Registry[Callable[..., LocalFeatures]] = Registry(
 
 def build_local_features(name: str, **settings: Any) -> LocalFeatures:
     """Choose a kind of local features by name."""
-    return LOCAL_FEATURES.find(name)(**settings)
+    kind = LOCAL_FEATURES.find(name)(**settings)
+    if kind.name != name:  # an index keeps points by name: they would not be found again
+        raise SettingError(f"the local features {name!r} call themselves {kind.name!r}; rename one")
+    return kind
 
 
 def features_of(kind: LocalFeatures, photo: str | Path | bytes | Image.Image) -> Features:

@@ -91,8 +91,11 @@ class SecondLook:
         features: str | LocalFeatures = "xfeat",
         weights: LookWeights | None = None,
     ) -> None:
-        if count < 1:
-            raise SettingError(f"verify={count} looks at no candidate; use 1 or more")
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise SettingError(
+                f"verify={count!r} looks at no candidate; use a whole number, 1 or more, or "
+                "0 to look once"
+            )
         self.index, self.count = index, count
         self.kind = build_local_features(features) if isinstance(features, str) else features
         self.weights = weights or LookWeights()
@@ -174,9 +177,12 @@ class SecondLook:
         return shares
 
     def with_pairs(self, hits: list[Hit], picture: Picture, count: int) -> list[Hit]:
-        """The hits, the first of them with the points they share with the picture."""
+        """The hits, the first of them with the points they share; None of those not there."""
         own = self.see(picture)
-        seen = [replace(hit, pairs=self.pairs(own, hit.row)) for hit in hits[:count]]
+        seen = [
+            hit if self._features(hit.row) is None else replace(hit, pairs=self.pairs(own, hit.row))
+            for hit in hits[:count]
+        ]
         return seen + hits[count:]
 
     def features(self, row: int) -> Features:
@@ -184,9 +190,10 @@ class SecondLook:
         return self._features(row) or Features.nothing(self.kind.dim)
 
     def _features(self, row: int) -> Features | None:
-        if self.kept is not None:
-            return self.packing.unpack(self.kept[[row]][0])
-        return self._find(row)
+        if self.kept is None:
+            return self._find(row)
+        found = self.packing.unpack(self.kept[[row]][0])
+        return found if found.width else None  # no sides: it could not be read, and is not blank
 
     def _find(self, row: int) -> Features | None:
         with self._lock:

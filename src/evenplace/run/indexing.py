@@ -23,6 +23,7 @@ from evenplace.retrieval.codec import ALONG
 from evenplace.retrieval.local_features import LOCAL_FEATURES, build_local_features
 from evenplace.retrieval.packed_features import KnownRows, kept_points, pack_photos
 from evenplace.retrieval.rerank import spectra_for
+from evenplace.retrieval.second_look import refuse_absent
 from evenplace.retrieval.update import add_photos, find_changed, half_done, replace_photos
 from evenplace.run.checksums import sealing
 from evenplace.run.points import cached_points
@@ -177,6 +178,8 @@ def index_given(
 ) -> Index:
     """Make a run of descriptors that others computed: (N, D) unit, in the order of the photos."""
     refuse_trained(run.path)
+    if verify:
+        refuse_absent(photos.paths, "photos of the database")
     extra = _points(SearchSpec(verify=verify), photos)
 
     def begin(dim: int) -> None:

@@ -65,19 +65,22 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def locate(self, photo: Photo, k: int = 5) -> schema.Answer:
-        """Where was this photo taken?  Raises what the service refused."""
-        answer = self.locate_all([photo], k)[0]
+    def locate(self, photo: Photo, k: int = 5, *, matches: int = 0) -> schema.Answer:
+        """Where was this photo taken?  Raises what the service refused.
+
+        matches: of the hits, those whose matching points are told, as `pairs`.
+        """
+        answer = self.locate_all([photo], k, matches=matches)[0]
         assert isinstance(answer, schema.Answer)  # a single photo's refusal is the response's
         return answer
 
     def locate_all(
-        self, photos: Sequence[Photo], k: int = 5
+        self, photos: Sequence[Photo], k: int = 5, *, matches: int = 0
     ) -> list[schema.Answer | schema.Refused]:
         """The same for up to 16 photos at once; a refused one keeps its place in the list."""
         sent = [one if isinstance(one, bytes) else Path(one).read_bytes() for one in photos]
         files = [("photo", ("photo", data)) for data in sent]
-        said = self._ask("POST", "/locate", params={"k": k}, files=files)
+        said = self._ask("POST", "/locate", params={"k": k, "matches": matches}, files=files)
         return schema.Located.model_validate_json(said.content).answers
 
     def photo(self, photo_id: str, side: int = 512) -> bytes:

@@ -79,9 +79,15 @@ function askMany(transfer) {
   return true;
 }
 
+// The drawing stands above the photos that are chosen: on a phone, out of sight.
+function compare(answer, number) {
+  showMatches(answer, page.query, number);
+  byId("why").scrollIntoView({ block: "nearest", behavior: "smooth" });
+}
+
 function show(answer, elapsed) {
   showVerdict(answer);
-  showHits(answer, page.query, light, (number) => showMatches(answer, page.query, number));
+  showHits(answer, page.query, light, (number) => compare(answer, number));
   showMatches(answer, page.query);
   showPlaces(answer, (place) => page.map.choose(place));
   showTimes(answer, elapsed);

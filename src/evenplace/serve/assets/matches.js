@@ -11,10 +11,10 @@ let shown = null; // what to draw again when the page turns narrow
 export function showMatches(answer, query, number = 0) {
   const hit = answer.hits[number], holder = byId("why");
   shown = null;
-  holder.hidden = !hit || !answer.looked || !hit.pairs;
+  holder.hidden = !hit || !answer.looked;
   if (holder.hidden) return;
   byId("why-words").textContent = words(hit, number, answer.looked);
-  const drawing = [query, `/photos/${hit.photo}?side=512`, hit.pairs, number];
+  const drawing = [query, `/photos/${hit.photo}?side=512`, hit.pairs || [], number];
   shown = drawing;
   draw(drawing);
 }
@@ -27,7 +27,8 @@ export function hideMatches() {
 narrow.addEventListener("change", () => shown && draw(shown));
 
 function words(hit, number, looked) {
-  const name = number === 0 ? "the best photo" : `photo ${number + 1}`;
+  const name = number === 0 ? "the best photo" : `photo ${number + 1}`, other = "Choose another photo below to compare it.";
+  if (!hit.pairs) return `Nobody can look at ${name} a second time. ${other}`;
   const found = hit.inliers === null ? "Nobody looked at this photo a second time, only now"
     : `${plural(looked, "candidate")} ${looked === 1 ? "was" : "were"} looked at a second time`;
   const many = hit.pairs.length;
@@ -35,7 +36,7 @@ function words(hit, number, looked) {
     : many > CHANCE ? `${plural(many, "point")} of your photo agree with ${name}; facades that look alike can reach that too.`
     : many ? `Only ${plural(many, "point")} agree between your photo and ${name}, as many as chance gives: that proves nothing.`
       : `No view explains the points of your photo and ${name}: they may show different things.`;
-  return `${proof} ${found}. Choose another photo below to compare it.`;
+  return `${proof} ${found}. ${other}`;
 }
 
 async function draw(drawing) {
