@@ -270,6 +270,23 @@ def test_descriptors_that_come_with_photos_are_looked_at(
     assert not (run / "look.json").exists()
 
 
+def test_photos_that_are_gone_have_no_points_and_tune_goes_on(
+    photos: Path, tmp_path: Path, evenplace: Type
+) -> None:
+    run, few = tmp_path / "run", tmp_path / "few"
+    few.mkdir()
+    for path in sorted(photos.iterdir())[::3]:
+        shutil.copy(path, few)
+    paths = read_photos(few).paths
+    noise = np.random.default_rng(0).normal(size=(len(paths), 16)).astype(np.float32)
+    np.save(tmp_path / "own.npy", noise / np.linalg.norm(noise, axis=1, keepdims=True))
+    evenplace("index", run, "--database", few, "--descriptors", tmp_path / "own.npy")
+    for path in paths[::2]:
+        Path(path).unlink()
+    evenplace("tune", run, "--set", "folds=2", "--set", "verify=4")
+    assert (run / "look.json").exists()
+
+
 @dataclass(frozen=True)
 class Spots:
     """SIFT's points, all described alike: only their own matcher knows which are the same."""

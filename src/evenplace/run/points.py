@@ -46,8 +46,14 @@ def keep_points(
     folder: Path,
     progress: Progress | None = None,
 ) -> KnownRows:
-    """Find the points of those photos that are not known, and keep them in the folder."""
-    missing = [path for path in paths if path not in known]
+    """Find the points of those photos that are not known, and keep them in the folder.
+
+    A photo that is not there has no point, now; once it is back it is looked at.
+    """
+    width = Packing(build_local_features(features).dim).width
+    unknown = [path for path in paths if path not in known]
+    missing = [path for path in unknown if Path(path).exists()]
+    known = known | dict.fromkeys(unknown, np.zeros(width, np.uint8))
     if not missing:
         return known
     kind, stamps = build_local_features(features), "\n".join(map(stamp_file, missing))
@@ -55,7 +61,7 @@ def keep_points(
     folder.mkdir(parents=True, exist_ok=True)
     blocks = pack_photos(kind, missing, progress=progress)
     with whole_file(kept, RunError) as draft:
-        write_blocks(draft, blocks, (len(missing), Packing(kind.dim).width), np.uint8)
+        write_blocks(draft, blocks, (len(missing), width), np.uint8)
     kept.with_suffix(".photos").write_text(stamps)  # last: what it lists is there
     return known | dict(zip(missing, np.asarray(map_array(kept)), strict=True))
 
