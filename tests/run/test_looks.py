@@ -281,8 +281,8 @@ def test_photos_that_are_gone_have_no_points_and_tune_goes_on(
     noise = np.random.default_rng(0).normal(size=(len(paths), 16)).astype(np.float32)
     np.save(tmp_path / "own.npy", noise / np.linalg.norm(noise, axis=1, keepdims=True))
     evenplace("index", run, "--database", few, "--descriptors", tmp_path / "own.npy")
-    for path in paths[::2]:
-        Path(path).unlink()
+    for gone in paths[::2]:
+        Path(gone).unlink()
     evenplace("tune", run, "--set", "folds=2", "--set", "verify=4")
     assert (run / "look.json").exists()
 
