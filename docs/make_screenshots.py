@@ -8,6 +8,8 @@ python docs/make_screenshots.py folder PAGE ADDRESS PHOTOS
                                           on a desk and a phone, by day and by night; after
                                           evenplace locate RUN PHOTOS --out PAGE, with
                                           evenplace serve RUN at ADDRESS
+python docs/make_screenshots.py matches REPORT ADDRESS PHOTO
+                                          what matches, in a run's report and on the service's page
 """
 
 import io
@@ -95,9 +97,35 @@ def many(answers: str, address: str, photos: str, out: Path = PICTURES / "folder
     return out
 
 
-def _save(page: Any, out: Path, size: tuple[int, int]) -> None:
-    page.wait_for_timeout(1000)
-    whole = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
+def matches(report: str, address: str, photo: str, out: Path = PICTURES / "matches") -> Path:
+    """The report's gallery and the page's answer, with the lines between points that match."""
+    out.mkdir(parents=True, exist_ok=True)
+    for (window, size), light in (*zip(WINDOWS.items(), ("light", "dark"), strict=True),):
+        how = {"color_scheme": light, "is_mobile": window == "phone"}
+        with opened(Path(report).resolve().as_uri(), size, **how) as page:
+            page.locator(".gallery figure:not([hidden]) line").first.wait_for(state="attached")
+            section = page.locator("section:has(.gallery)").first
+            section.evaluate(
+                """all => [...all.querySelectorAll(".gallery figure:not([hidden])")].forEach(
+                    (one, number) => {
+                        one.hidden = number > 2;
+                        one.querySelectorAll("details").forEach(node => (node.open = true));
+                    })"""
+            )
+            _save(section, out / f"report-{window}-{light}.jpg", size, page)
+        with opened(address, size, **how) as page:
+            page.wait_for_selector("body[data-ready]")
+            page.set_input_files("#file", photo)
+            page.wait_for_selector("#why-drawing line", state="attached")
+            _save(page, out / f"service-{window}-{light}.jpg", size)
+    return out
+
+
+def _save(shot: Any, out: Path, size: tuple[int, int], page: Any = None) -> None:
+    """A page, or what is part of one, as far as two windows reach."""
+    (page or shot).wait_for_timeout(1000)
+    whole_page = {} if page else {"full_page": True}
+    whole = Image.open(io.BytesIO(shot.screenshot(**whole_page))).convert("RGB")
     shown = whole.crop((0, 0, whole.width, min(whole.height, int(LONG * size[1]))))
     shown.save(out, quality=75, optimize=True, progressive=True)
 
@@ -114,8 +142,8 @@ def _shrink(picture: bytes) -> Image.Image:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    if words[:1] == ["folder"]:
-        print(many(*words[1:]))
+    if words[:1] in (["folder"], ["matches"]):
+        print((many if words[0] == "folder" else matches)(*words[1:]))
     else:
         make = thumbnails if words[:1] == ["paper"] else photograph
         print(make(*(Path(word) for word in words if word != "paper")))
