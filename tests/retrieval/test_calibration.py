@@ -296,6 +296,23 @@ def test_where_every_answer_was_right_strays_teach_what_wrong_looks_like() -> No
     assert all(curve.right)
 
 
+def test_as_many_photos_are_off_the_map_as_on_it_however_many_asked() -> None:
+    raw = np.tile([-2.0, 4.0], 100)
+    right = np.tile([True, True, False, True, False, True, False, True], 25)  # a quarter, all
+    few, many = (np.full(count, -2.0) for count in (50, 200))
+    curves = []
+    for strays in (few, many, many[:0]):
+        answers = rehearsed(
+            np.append(raw, strays), np.append(right, strays > 0), Fused(), "evidence"
+        )
+        kind = np.repeat([KINDS.index("taken"), KINDS.index("away")], [200, len(strays)])
+        curves.append(replace(answers, kind=tuple(kind.tolist())).calibrate())
+    assert curves[0]([-2.0]) == pytest.approx(curves[1]([-2.0]), rel=1e-6)
+    assert curves[0]([-2.0])[0] == pytest.approx(25 / 300, abs=0.02)
+    assert curves[2]([-2.0])[0] == pytest.approx(0.25, abs=0.02)
+    assert curves[0]([4.0])[0] > 0.97
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", '{"confidence": [1.0]}', "not json"])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "calibration.json").write_text(text)

@@ -22,7 +22,6 @@ from evenplace.retrieval.calibration import Calibration, Way, fit_calibration
 KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.rehearsal`
 _COLUMNS = ("confidence", "facing", "metres", "degrees", "likeness", "tier", "kind")
 _FITTED = [KINDS.index(kind) for kind in ("taken", "light")]  # what the curve is fitted to
-_WRONG = 10  # wrong answers that teach a slope
 _GROUP = 150  # answers without which a group cannot tell 90 % from 95 %
 
 
@@ -57,8 +56,9 @@ class Rehearsal:
     def calibrate(self, radius: float = 25.0, heading: float | None = None) -> Calibration:
         """The curve where an answer is right within `radius` metres, and `heading` degrees.
 
-        Where hardly any answer was wrong, photos off the map teach what wrong looks like:
-        otherwise every answer would be as sure as any other.
+        Nobody knows whether the next photo is on the map: as many teach that are off it.  Without
+        them the middle photo of another city was said to be right 31 times in 100 on Cambridge's
+        map, with them 6; and where no rehearsed answer is wrong, all would be as sure.
         """
         right, way = np.array(self.metres) <= radius, self.way
         raw = np.array(self.confidence if heading is None else self.facing)
@@ -68,8 +68,7 @@ class Rehearsal:
         kind, alike = np.array(self.kind), np.array(self.likeness)
         asked = np.flatnonzero(np.isin(kind, _FITTED))
         away = np.flatnonzero(kind == KINDS.index("away"))
-        few = np.count_nonzero(~right[asked]) < _WRONG
-        taught = np.append(asked, away) if few else asked
+        taught = np.append(asked, np.resize(away, len(asked)) if len(away) else away)
         curve = fit_calibration(raw[taught], right[taught], way, likeness=alike[taught])
         return replace(
             curve,
