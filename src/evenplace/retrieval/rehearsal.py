@@ -57,7 +57,7 @@ class Rehearsal:
         """The curve where an answer is right within `radius` metres, and `heading` degrees.
 
         Nobody knows whether the next photo is on the map: as many teach that are off it.  Without
-        them the middle photo of another city was said to be right 31 times in 100 on Cambridge's
+        them the middle photo of another city was said to be right 32 times in 100 on Cambridge's
         map, with them 6; and where no rehearsed answer is wrong, all would be as sure.
         """
         right, way = np.array(self.metres) <= radius, self.way
