@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenplace.arrays import unit
+from evenplace.arrays import Floats, unit
 from evenplace.places import Grid
 from evenplace.retrieval import Search
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.query_shift import LEAST, shift_of
 from tests.retrieval.test_codec import DIM, KINDS, built, looks, photos_of

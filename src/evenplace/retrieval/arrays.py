@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from evenplace.arrays import Floats
 from evenplace.errors import IndexFileError
 from evenplace.photos.table import METADATA, Photos, Skipped
 from evenplace.retrieval.manifest import FileEntry
 
-Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 _SIGN_AND_VALUE = np.int32(-0x70000001)  # all bits but the three below the sign
 _EXPONENT = np.float32(2.0**112)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from evenplace.arrays import Floats
 from evenplace.describe.describer import Described
 from evenplace.describe.parts import Parts
 from evenplace.errors import IndexFileError
@@ -19,7 +20,7 @@ from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Floats, Rows
+from evenplace.retrieval.arrays import Column, Rows
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.codec_choice import choose_codec
 from evenplace.retrieval.generation import (

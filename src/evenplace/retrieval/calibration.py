@@ -12,12 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Bools, Doubles, Floats
 from evenplace.errors import SettingError
-from evenplace.retrieval.arrays import Floats
 from evenplace.retrieval.confidence import fit_confidence
-
-Doubles = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _NEVER = 2.0  # above every probability: abstain always
 _LEAST = 20  # queries before a shift is spoken of

@@ -11,8 +11,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import starts_of
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.arrays import Floats, starts_of
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.sorting import sorted_within
 
 SCALE = 30.0  # makes odds of cosines

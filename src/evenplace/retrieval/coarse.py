@@ -24,7 +24,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
+from evenplace.arrays import Floats
+from evenplace.retrieval.arrays import Rows, dots, map_array, write_array
 from evenplace.retrieval.codec import principal_axes
 from evenplace.retrieval.sorting import Best
 

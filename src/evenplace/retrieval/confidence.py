@@ -26,10 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Doubles
+from evenplace.arrays import Doubles, Floats
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
-from evenplace.retrieval.arrays import Floats
 from evenplace.retrieval.candidates import SCALE, Pool, Ranking, Rankings
 from evenplace.retrieval.positions import RADIUS, Around
 from evenplace.retrieval.verification import worth

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from evenplace.arrays import Floats
 from evenplace.describe.describer import Described, Describer, Progress
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.retrieval.answers import (
@@ -23,7 +24,7 @@ from evenplace.retrieval.answers import (
     read_hits,
     stage_times,
 )
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.calibration import Calibration, Way, least_confidence
 from evenplace.retrieval.confidence import Confidence, build_confidence, judge
 from evenplace.retrieval.index import Index, open_index

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from evenplace.arrays import starts_of
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.arrays import Floats, starts_of
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.candidates import Ranking
 from evenplace.retrieval.rerank import Fused
 from evenplace.retrieval.second_look import FIRST, LookWeights

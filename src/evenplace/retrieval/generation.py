@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from evenplace.arrays import Floats
 from evenplace.errors import IndexFileError
 from evenplace.photos.choose import AGAIN, first_of_each
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.retrieval.arrays import (
     Column,
-    Floats,
     Rows,
     append_blocks,
     map_array,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import evenly, ranges, unit
+from evenplace.arrays import Floats, evenly, ranges, unit
 from evenplace.describe.onnx_engine import own_cores
-from evenplace.retrieval.arrays import Floats, Rows, dots, widened
+from evenplace.retrieval.arrays import Rows, dots, widened
 from evenplace.retrieval.coarse import Coarse, exact_pass, multiplied
 
 Spots = NDArray[np.float64]

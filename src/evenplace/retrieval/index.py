@@ -37,12 +37,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evenplace.arrays import ranges
+from evenplace.arrays import Floats, ranges
 from evenplace.errors import EvenPlaceError, PhotoError
 from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Floats, Rows, map_array, map_photos, widened
+from evenplace.retrieval.arrays import Column, Rows, map_array, map_photos, widened
 from evenplace.retrieval.coarse import Coarse
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.levels import Levels

@@ -20,12 +20,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from evenplace.arrays import evenly
+from evenplace.arrays import Floats, evenly
 from evenplace.errors import SettingError
 from evenplace.losses.classification import CosineLoss, CrossEntropy, LowVisitBias
 from evenplace.losses.sampled import SampledClassifier
 from evenplace.losses.softmax import Columns
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.codec import AXES_SAMPLE, principal_axes
 from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import unit
-from evenplace.retrieval.arrays import Floats, Rows, dots, map_array, write_array
+from evenplace.arrays import Floats, unit
+from evenplace.retrieval.arrays import Rows, dots, map_array, write_array
 from evenplace.retrieval.coarse import Found, log_sum
 
 if TYPE_CHECKING:

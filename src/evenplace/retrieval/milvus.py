@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from evenplace.arrays import Floats
 from evenplace.errors import IndexFileError
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.stores import Candidates, Nearest, photos_of
 

@@ -14,15 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenplace.arrays import Bytes
 from evenplace.describe.describer import Progress
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.retrieval.arrays import Column
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
 
-Bytes = NDArray[np.uint8]
 KnownRows = dict[str, Bytes]  # by the photo's path
 MOST = 16_384  # bytes a photo
 _HEAD = 6

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenplace.arrays import unit
+from evenplace.arrays import Floats, unit
 from evenplace.describe.describer import Describer
 from evenplace.errors import IndexFileError, SettingError
-from evenplace.retrieval.arrays import Floats
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.query_shift import shift_of
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import evenly
+from evenplace.arrays import Floats, evenly
 from evenplace.photos.table import Photos
 from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 
 MEANS = "means"  # a kind of prototypes, and a column of `Places.extra`: 1 where one is a mean
 _ASKED, _RIVALS = 256, 4096

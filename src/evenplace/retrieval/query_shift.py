@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import evenly, unit
-from evenplace.retrieval.arrays import Column, Floats, Rows
+from evenplace.arrays import Floats, evenly, unit
+from evenplace.retrieval.arrays import Column, Rows
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.index import Index
 

@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from evenplace.arrays import Floats
 from evenplace.describe.decoding import in_order
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.errors import PhotoError, SettingError
 from evenplace.retrieval.answers import Hit
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.candidates import Pools, Ranking, Rankings
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (

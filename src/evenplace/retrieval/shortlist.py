@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from evenplace.arrays import starts_of
-from evenplace.retrieval.arrays import Column, Floats, Rows, compare_rows, widened
+from evenplace.arrays import Floats, starts_of
+from evenplace.retrieval.arrays import Column, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools, sum_spans
 from evenplace.retrieval.coarse import Found, exact_pass
 from evenplace.retrieval.index import Index

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from evenplace.arrays import draw_pairs, unit
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.arrays import Floats, draw_pairs, unit
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.coarse import (
     FEWEST,
     Coarse,

@@ -5,7 +5,8 @@ N values · Q queries
 
 import numpy as np
 
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.arrays import Floats
+from evenplace.retrieval.arrays import Rows
 
 _BITS = 63  # of an integer, without its sign
 

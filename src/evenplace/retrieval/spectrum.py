@@ -20,9 +20,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import evenly
+from evenplace.arrays import Floats, evenly
 from evenplace.errors import unknown_name
-from evenplace.retrieval.arrays import Floats, Rows, map_array, widened, write_array, write_blocks
+from evenplace.retrieval.arrays import Rows, map_array, widened, write_array, write_blocks
 from evenplace.retrieval.prototypes import photo_spread
 
 FREQUENCIES = ("paper", "multiscale", "matched")

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evenplace.arrays import ranges, starts_of
-from evenplace.retrieval.arrays import Column, Floats, Rows, read_ahead
+from evenplace.arrays import Floats, ranges, starts_of
+from evenplace.retrieval.arrays import Column, Rows, read_ahead
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.sorting import Best
 

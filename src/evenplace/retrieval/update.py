@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import ranges, starts_of
+from evenplace.arrays import Floats, ranges, starts_of
 from evenplace.errors import IndexFileError, PhotoError
 from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Floats, Rows, widened
+from evenplace.retrieval.arrays import Rows, widened
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.generation import (
     BLOCK,

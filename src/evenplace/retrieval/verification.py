@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenplace.arrays import Floats
 from evenplace.describe.onnx_engine import open_session
 from evenplace.errors import unknown_name
-from evenplace.retrieval.arrays import Floats, Rows
+from evenplace.retrieval.arrays import Rows
 from evenplace.retrieval.local_features import XFEAT, Features, LocalFeatures, Matching
 
 PRODUCTS = XFEAT.with_name("products.onnx")  # one Gemm, its second matrix transposed

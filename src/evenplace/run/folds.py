@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Floats, Ints
 from evenplace.describe.describer import Describer, Progress
 from evenplace.evaluation import Truth
 from evenplace.photos.choose import spots_of
@@ -29,8 +30,6 @@ from evenplace.training.recipe import Recipe
 from evenplace.training.start import starting_network
 from evenplace.training.validation import without
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 RIGHT = Truth()
 RELIT = 1_000  # photos drawn in another light, over all folds: a minute on one core
 _READ = 1024  # descriptors read at a time

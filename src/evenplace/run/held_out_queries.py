@@ -6,6 +6,7 @@ V photos that ask
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.evaluation.evaluate import query_places
 from evenplace.photos.nearby import turn
 from evenplace.retrieval import Search
@@ -14,7 +15,7 @@ from evenplace.retrieval.candidates import Pools
 from evenplace.retrieval.fusion import Evidence, count_queries
 from evenplace.retrieval.rehearsal import KINDS
 from evenplace.retrieval.rerank import Fused
-from evenplace.run.folds import RIGHT, Fold, Ints
+from evenplace.run.folds import RIGHT, Fold
 from evenplace.run.rehearsal import in_other_light, off_the_map
 from evenplace.training.specs import SearchSpec
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Floats, Ints
 from evenplace.describe.decoding import in_order
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.evaluation.evaluate import query_places
@@ -37,14 +38,13 @@ from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
 from evenplace.retrieval.second_look import LookWeights, say_look
 from evenplace.retrieval.verification import verify
-from evenplace.run.folds import RIGHT, Fold, Ints
+from evenplace.run.folds import RIGHT, Fold
 from evenplace.run.learned_look import LearnedLook
 from evenplace.run.points import cached_points, keep_points
 from evenplace.run.rehearsal import off_the_map
 from evenplace.training.loop import Announce
 from evenplace.training.specs import SearchSpec
 
-Floats = NDArray[np.float32]
 _OFTEN = 4  # every fourth photo that asks asks again off the map
 _NOWHERE = 1e6  # metres off, of no answer
 

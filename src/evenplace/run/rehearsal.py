@@ -18,11 +18,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evenplace.arrays import Ints
 from evenplace.photos.nearby import find_nearby
 from evenplace.photos.passes import by_day, by_sequence, guess_passes
 from evenplace.photos.table import Photos, join_photos
 from evenplace.retrieval.arrays import widened
-from evenplace.run.folds import RIGHT, Fold, Ints
+from evenplace.run.folds import RIGHT, Fold
 
 AWAY = 100.0  # metres around a photo that is asked off the map
 LEAST = 0.5  # of the photos must have a match of another day
@@ -42,7 +43,7 @@ def no_other_day(photos: Photos) -> str:
     if len(days) == 1:
         return f"all photos were taken on one day ({days[0]})"
     near = find_nearby(photos, photos, RIGHT.radius)
-    asked = np.repeat(np.arange(len(photos)), near.counts)
+    asked = near.query
     day = photos.time.astype("datetime64[D]")
     another = day[near.rows] != day[asked]
     seen_again = np.unique(asked[another & known[asked] & known[near.rows]])
@@ -65,7 +66,7 @@ def on_other_days(folds: Sequence[Fold]) -> list[Fold]:
 def _hide_own_day(fold: Fold) -> Fold:
     day, drive = (_numbered(fold, by) for by in (by_day, _over_midnight))
     near = RIGHT.positives(fold.queries, fold.index.photos)
-    of = np.repeat(np.arange(len(fold.queries)), near.counts)
+    of = near.query
     own = (day.asked[of] == day.taken[near.rows]) | drive.same(of, near.rows)
     matches = np.bincount(of[~own], minlength=len(fold.queries))
     kept = np.flatnonzero((matches > 0) | (near.counts == 0))
@@ -97,7 +98,7 @@ def on_other_passes(folds: Sequence[Fold]) -> list[Fold]:
 def _hide_own_pass(fold: Fold) -> Fold:
     passes, photos = _numbered(fold, guess_passes), fold.index.photos
     near = RIGHT.positives(fold.queries, photos)
-    of = np.repeat(np.arange(len(fold.queries)), near.counts)
+    of = near.query
     own = passes.same(of, near.rows)
     untold = np.flatnonzero(passes.asked[of] < 0)
     own[untold] = _look_alike(fold, of[untold], near.rows[untold])
