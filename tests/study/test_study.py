@@ -485,7 +485,9 @@ def test_every_part_of_the_layer_is_a_switch_that_changes_the_answers(
     study = find_study("layer").only(["VLAD, frozen + tail layer"])
     splits = read_splits(str(folder), 1, tmp_path / "data", queries=12)
     known = run_study(study, splits, tmp_path, settings=["image_size=64", "dim=16"])
-    found = {one.system.name: one.joint.predictions.confidence.tolist() for one in known.outcomes}
+    found = {
+        one.system.name: one.joint.predictions.hit_distances.tolist() for one in known.outcomes
+    }
     whole, chosen = (
         "VLAD, frozen + tail layer",
         {"prototypes as folds choose", "axes as folds choose"},
