@@ -64,7 +64,9 @@ def test_a_log_gets_a_line_every_so_often_while_a_verb_works(
     monkeypatch.setattr(progress, "EVERY", 0.01)
     with console.bars() as announce:
         announce("drawing [red] towns")(3, 7)
-        time.sleep(0.2)
+        until = time.monotonic() + 20
+        while "3 of 7" not in log.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
     lines = log.getvalue().splitlines()
     assert lines[0] == "drawing [red] towns"
     assert lines[1].startswith("drawing [red] towns: 3 of 7, ")

@@ -27,7 +27,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
     async def go() -> None:
         served = IndexWatch(Settings(town.run)).current
         batcher = Batcher(
-            Batching(photos=4, window_ms=500),
+            Batching(photos=4, window_ms=8000),
             Limits(),
             WaitingRoom(Limits()),
             lambda photos, seconds: sizes.append(photos),
@@ -38,7 +38,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
         assert [len(answer.hits) for answer in found] == [3] * 8
         began = time.perf_counter()
         await batcher.ask(served, town.photo(), 3)
-        assert time.perf_counter() - began < 0.45, "nobody else is coming: no waiting"
+        assert time.perf_counter() - began < 4, "nobody else is coming: no waiting"
         await batcher.stop()
 
     asyncio.run(go())
@@ -50,7 +50,7 @@ def test_photos_that_come_together_are_described_together(town: Town) -> None:
 def test_questions_for_different_numbers_of_hits_share_a_batch(town: Town) -> None:
     async def go() -> list[int]:
         served = IndexWatch(Settings(town.run)).current
-        batcher = Batcher(Batching(window_ms=200), Limits(), WaitingRoom(Limits()))
+        batcher = Batcher(Batching(window_ms=2000), Limits(), WaitingRoom(Limits()))
         batcher.start()
         asked = [batcher.ask(served, town.photo(n), n + 1) for n in range(4)]
         found = await asyncio.gather(*asked)
@@ -76,7 +76,7 @@ def test_a_photo_the_network_fails_on_costs_no_other_its_answer(
     monkeypatch.setattr(batches, "describe", fails)
 
     async def go() -> list[Any]:
-        batcher = Batcher(Batching(window_ms=300), Limits(), WaitingRoom(Limits()))
+        batcher = Batcher(Batching(window_ms=2000), Limits(), WaitingRoom(Limits()))
         batcher.start()
         photos = [town.photo(0), black.getvalue(), town.photo(1)]
         asked = [batcher.ask(poison, photo, 2) for photo in photos]

@@ -173,7 +173,7 @@ def test_a_request_of_many_photos_takes_as_many_places(town: Town) -> None:
 
 
 def test_a_sender_who_dawdles_is_sent_away(town: Town) -> None:
-    settings = Settings(town.run, limits=Limits(body_seconds=0.3, waiting=1))
+    settings = Settings(town.run, limits=Limits(body_seconds=3.0, waiting=1))
     with listening(create_app(settings)) as address:
         port = int(address.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as line:

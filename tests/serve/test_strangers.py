@@ -101,7 +101,7 @@ def test_a_body_of_two_lengths_is_refused_and_nothing_after_it_is_read(address: 
 def test_headers_that_never_finish_end_by_the_clock(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "header_seconds", 0.3)
+    monkeypatch.setattr(Connection, "header_seconds", 1.0)
     whole = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     for begun in (b"", b"GET /health HT", whole + b"GET /health"):
         with line_to(address, begun) as line:
@@ -126,11 +126,11 @@ def test_headers_that_never_finish_end_by_the_clock(
 def test_a_request_in_time_is_not_cut_short_by_the_clock(
     address: str, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "header_seconds", 0.2)
+    monkeypatch.setattr(Connection, "header_seconds", 0.6)
     photo = town.photo()
     with line_to(address, f"{HEAD}Content-Length: {len(photo)}\r\n\r\n".encode()) as line:
         for start in range(0, len(photo), -(-len(photo) // 3)):
-            time.sleep(0.2)
+            time.sleep(0.3)
             line.sendall(photo[start : start + -(-len(photo) // 3)])
         assert line.recv(100).startswith(b"HTTP/1.1 200")
 
@@ -245,6 +245,7 @@ def test_sixteen_large_pictures_take_the_memory_of_one(town: Town) -> None:
         seen = psutil.Process(served.pid)
         rest = most = seen.memory_info().rss
         stranger = threading.Thread(target=bother)
+        started = time.monotonic()
         stranger.start()
         waits = []
         while stranger.is_alive():
@@ -253,10 +254,11 @@ def test_sixteen_large_pictures_take_the_memory_of_one(town: Town) -> None:
             waits.append(time.monotonic() - began)
             most = max(most, seen.memory_info().rss)
             time.sleep(0.05)
+        taken = time.monotonic() - started
         after = seen.memory_info().rss
     assert most - rest < 400e6, f"{(most - rest) / 1e6:.0f} MB above rest"
     assert after - rest < 100e6, f"{(after - rest) / 1e6:.0f} MB kept"
-    assert max(waits) < 4, f"another client waited {max(waits):.1f} s"  # 2 s on cores of its own
+    assert max(waits) < taken / 2, f"another client waited {max(waits):.1f} of {taken:.1f} s"
 
 
 def test_a_request_of_large_pictures_names_the_ones_it_refuses(town: Town) -> None:
