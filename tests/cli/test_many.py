@@ -169,7 +169,13 @@ def test_a_name_that_is_no_text_is_in_every_kind_of_file(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("confidence", "calibrated", "called"),
-    [(0.9, True, "sure"), (0.89, True, "likely"), (0.99, False, "likely"), (0.49, True, "a guess")],
+    [
+        (0.9, True, "sure"),
+        (0.89, True, "likely"),
+        (0.99, False, "likely"),
+        (0.49, True, "a guess"),
+        (57.0, False, "a guess"),
+    ],
 )
 def test_an_answer_is_called_what_the_service_calls_it(
     confidence: float, calibrated: bool, called: str

@@ -259,6 +259,14 @@ def test_wrong_answers_are_verified_from_30_points_and_refuted_up_to_12(
     assert all(words.endswith(f"; {points} points match") for words in tell_reasons(looked))
 
 
+def test_an_answer_nobody_could_look_at_is_neither(systems: list[Scores]) -> None:
+    run = systems[0].predictions
+    unseen = run.sources | {"inliers": np.full(len(run), -1, np.float32)}
+    looked = replace(systems[0], predictions=replace(run, sources=unseen))
+    assert {tuple(row[-3:-1]) for row in reason_rows([looked])} == {("0", "0")}
+    assert not any("match" in words for words in tell_reasons(looked))
+
+
 def test_t_sne_is_of_tail_places_with_photos_and_queries_together(
     town: tuple[list[Scores], list[Path]],
 ) -> None:

@@ -138,6 +138,16 @@ def test_a_photo_of_the_database_is_found_by_its_own_points(
     assert answer.confidence == pytest.approx(said["confidence"], abs=1e-4)
 
 
+def test_a_query_without_points_has_no_matches_rather_than_none_of_many(
+    run: Path, standins: Standins, tmp_path: Path
+) -> None:
+    queries = read_photos(shutil.copytree(standins.queries, tmp_path / "asked"))
+    Image.new("RGB", (64, 64)).save(queries.paths[0])
+    seen = Run.open(run).evaluate(queries).predictions.sources["inliers"]
+    assert seen[0] == -1
+    assert (seen[1:] >= 0).all()
+
+
 def test_verify_0_looks_at_nothing(run: Path, standins: Standins, evenplace: Type) -> None:
     photo = read_photos(standins.queries).paths[0]
     said = json.loads(evenplace("locate", run, photo, "--json", "--verify", 0))

@@ -163,6 +163,24 @@ def test_a_run_that_promises_nothing_says_so_on_the_page(browser: Any, own_town:
         opened.close()
 
 
+def test_a_confidence_that_is_no_share_fills_no_gauge(browser: Any, own_town: Town) -> None:
+    (own_town.run / "calibration.json").unlink()
+    recipe = own_town.run / "recipe.toml"
+    recipe.write_text(re.sub("confidence = .*", 'confidence = "l2"', recipe.read_text()))
+    with listening(create_app(Settings(own_town.run))) as address:
+        opened = Visit(browser, address)
+        page = opened.ready()
+        drop(page, own_town.photo())
+        answered(page)
+        assert page.inner_text("#verdict h2") == "Only a guess"
+        assert re.match(
+            r"Score -[\d.]+, uncalibrated, a score and no probability",
+            page.inner_text("#verdict .confidence"),
+        )
+        assert not page.locator("#verdict .gauge").count()
+        opened.close()
+
+
 def test_a_photo_at_the_same_metres_of_another_zone_is_far_away(
     browser: Any, two_zones: Town
 ) -> None:

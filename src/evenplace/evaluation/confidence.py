@@ -207,20 +207,22 @@ def find_sources(engine: Search, batch: Batch) -> dict[str, Floats]:
     """The confidence of each answer by each source; nan without an answer.  (Q,) a source.
 
     cfd is minus the distance (Eq. 13, the paper's settings) between the query and the place of
-    the answer, r that place's reliability (Eq. 10).  inliers only where candidates were looked at.
+    the answer, r that place's reliability (Eq. 10).  inliers only where an engine looks twice;
+    -1 for a query that could not be looked at.
     """
-    pooled = POOLED if engine.look is None else (*POOLED, "inliers")
     answered = np.flatnonzero(batch.hits.rows[:, 0] >= 0)
-    found = {name: np.full(len(batch.hits), np.nan, np.float32) for name in (*pooled, "cfd", "r")}
+    found = {name: np.full(len(batch.hits), np.nan, np.float32) for name in SOURCES}
     for query in answered.tolist():
         pool, ranking = batch.pools[query], batch.rankings[query]
         spots = batch.spots[batch.pools.cuts[query] : batch.pools.cuts[query + 1]]
         same = same_answer(int(ranking.order[0]), spots)
-        for name in pooled:
+        for name in POOLED:
             found[name][query] = CONFIDENCES[name](pool, ranking, spots, same)
     if len(answered):
         asked, rows = batch.pools.queries[answered], batch.hits.rows[answered, 0]
         found["cfd"][answered], found["r"][answered] = _spectral(engine.ranking, asked, rows)
+    if engine.look is not None:
+        found["inliers"] = np.nan_to_num(batch.hits.inliers[:, 0], nan=-1)
     return found
 
 

@@ -199,7 +199,7 @@ def mood(line: Located) -> int:
     """A row of MOODS; only a probability makes sure."""
     if line.calibrated and line.confidence >= _SURE:
         return 0
-    return 1 if line.confidence >= _LIKELY else 2
+    return 1 if _LIKELY <= line.confidence <= 1 else 2  # above: a count of matches, say
 
 
 def answer_page(lines: Lines, places: Places, folder: Path) -> str:

@@ -55,7 +55,8 @@ def _looked(scores: Scores, mine: Bools) -> list[str]:
     if inliers is None:
         return ["", ""]
     seen = inliers[mine]
-    return [str(int((seen >= VERIFIED).sum())), str(int((seen <= REFUTED).sum()))]
+    refuted = (seen >= 0) & (seen <= REFUTED)  # below 0: nobody could look
+    return [str(int((seen >= VERIFIED).sum())), str(int(refuted.sum()))]
 
 
 REASON_COLUMNS = ("system", "reason", "queries", *TIERS, "verified", "refuted", "meaning")
@@ -67,7 +68,7 @@ def tell_reasons(scores: Scores) -> list[str]:
     looked = run.sources.get("inliers")
     seen = [""] * len(run)
     if looked is not None:
-        seen = [f"; {max(0, int(points))} points match" for points in looked]
+        seen = ["" if points < 0 else f"; {points:.0f} points match" for points in looked]
     away, rank = run.hit_metres[:, 0].tolist(), (run.first_right + 1).tolist()
     return [
         REASONS[reason]["told"].format(metres, radius, number) + points

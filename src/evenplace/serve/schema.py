@@ -76,7 +76,9 @@ class Answer(Said):
     abstains: bool = Field(description="true when the service would rather not say")
     reason: str = Field(description="why it abstains; empty if it does not")
     remedy: str = Field(description="what would help; empty if it does not abstain")
-    confidence: float = Field(description="0 to 1; a probability where calibrated")
+    confidence: float = Field(
+        description="the probability of being right where calibrated; else a score, higher is surer"
+    )
     calibrated: bool
     doubt: str = Field(description="why it is not calibrated; empty if it is")
     meaning: str = Field(description="what confidence says, and what the precision asked for takes")

@@ -2,8 +2,11 @@
 
 import { apart, byId, far, mark, node, picture, plural } from "./dom.js";
 
+// An uncalibrated confidence may be minus a distance, or a count: that fills no gauge.
+const isShare = (answer) => answer.confidence >= 0 && answer.confidence <= 1;
+export const confidence = (answer) => `${isShare(answer) ? "confidence" : "score"} ${answer.confidence.toFixed(2)}`;
 export const mood = (answer) =>
-  answer.abstains ? "none" : answer.calibrated && answer.confidence >= 0.9 ? "sure" : answer.confidence >= 0.5 ? "likely" : "guess";
+  answer.abstains ? "none" : answer.calibrated && answer.confidence >= 0.9 ? "sure" : isShare(answer) && answer.confidence >= 0.5 ? "likely" : "guess";
 const HEADLINES = { none: "No answer", sure: "Here", likely: "Probably here", guess: "Only a guess" };
 const STAGES = {
   wait: "waiting for a batch", decode: "reading the photo", describe: "describing it", classify: "choosing places",
@@ -65,12 +68,11 @@ function position(spot) {
 }
 
 function meter(answer, kind) {
-  const share = Math.max(0, Math.min(1, answer.confidence));
-  const percent = Math.round(100 * share);
-  const told = answer.calibrated ? answer.meaning : `confidence ${share.toFixed(2)}, ${answer.meaning}`;
+  const percent = Math.round(100 * answer.confidence);
+  const told = answer.calibrated ? answer.meaning : `${confidence(answer)}, ${answer.meaning}`;
   const words = sentence(told).replace("times in 100", "times in\u00a0100");
   return node("div", { class: "confidence" },
-    node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
+    !isShare(answer) ? null : node("div", { class: `gauge ${kind}`, role: "meter", "aria-label": "confidence", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
       node("i", { "width%": percent })),
     answer.abstains ? null : node("p", { class: "soft" }, words)); // its reason has said that
 }

@@ -1,6 +1,6 @@
 // Many photos: a folder in, dots on the map as they are found, a table out.  Nothing is kept.
 
-import { mood } from "./answer.js";
+import { confidence, mood } from "./answer.js";
 import { filesOf, prepare } from "./ask.js";
 import { byId, node, picture, plural } from "./dom.js";
 import { CellMap } from "./map.js";
@@ -89,7 +89,7 @@ export class Many {
   item(line, number) {
     const { answer } = line, best = answer.hits && answer.hits[0];
     const where = line.kind === "failed" ? answer.problem.detail.replace(/^photo \d+ /, "this file ") : answer.abstains ? answer.reason : text(answer.position);
-    const sure = line.kind === "failed" ? "" : `${WORDS[line.kind]}, confidence ${answer.confidence.toFixed(2)}`;
+    const sure = line.kind === "failed" ? "" : `${WORDS[line.kind]}, ${confidence(answer)}`;
     return node("li", { id: `line-${number}`, class: line.kind }, node("button", { type: "button", onclick: () => this.show(number) },
       node("span", { class: "two" }, line.kind === "failed" ? null : picture(line.url, line.name), best ? picture(`/photos/${best.photo}?side=160`, "what it looks like") : null),
       node("b", {}, line.name), node("span", { class: "soft" }, sure), node("span", { class: "soft" }, where),
