@@ -141,7 +141,10 @@ def test_the_lower_end_is_the_share_that_just_explains_what_was_seen() -> None:
 def threshold_by_loops(curve: Calibration, wanted: float) -> float:
     sure, last = list(curve.probabilities), 2.0
     begun = False
-    for bar in sorted({one for one in sure if one >= wanted}, reverse=True):
+    enough = sorted((one for one in sure if one >= wanted), reverse=True)
+    for count, bar in enumerate(enough, 1):
+        if count % (len(sure) // 20) and count < len(enough):
+            continue
         safe = True
         for rows in (range(len(sure)), *curve.groups):
             above = [curve.right[row] for row in rows if sure[row] >= bar]
@@ -154,6 +157,14 @@ def threshold_by_loops(curve: Calibration, wanted: float) -> float:
             break
         begun, last = begun or safe, bar if safe else last
     return last
+
+
+def test_one_unlucky_answer_among_the_surest_does_not_end_the_search() -> None:
+    sure = tuple(np.linspace(0.999, 0.9, 300).tolist())
+    for wrong, passes in (([30], 300), ([30, 150, 250], 300), (range(30, 35), 30)):
+        right = tuple((~np.isin(np.arange(300), list(wrong))).tolist())
+        curve = plain(probabilities=sure, right=right)
+        assert curve.threshold(0.9) == sure[passes - 1]
 
 
 @pytest.mark.parametrize("seed", range(12))
