@@ -80,13 +80,13 @@ def test_no_answer_less_sure_than_what_is_asked_passes() -> None:
         assert wanted <= curve.threshold(wanted) <= 1
 
 
-def test_a_group_that_does_not_keep_the_precision_raises_the_bar() -> None:
+def test_a_tail_that_does_not_keep_the_precision_raises_the_bar() -> None:
     raw, right = drawn(4000, 9)
     curve = fit_calibration(raw, right)
     unlucky = np.flatnonzero(raw > 1)[:200]  # a part that is wrong at random
     spoilt = right.copy()
     spoilt[unlucky[::4]] = False
-    grouped = replace(curve, right=tuple(spoilt.tolist()), groups=(tuple(unlucky.tolist()),))
+    grouped = replace(curve, right=tuple(spoilt.tolist()), tail=tuple(unlucky.tolist()))
     assert grouped.threshold(0.9) > curve.threshold(0.9)
 
 
@@ -146,10 +146,11 @@ def threshold_by_loops(curve: Calibration, wanted: float) -> float:
         if count % (len(sure) // 20) and count < len(enough):
             continue
         safe = True
-        for rows in (range(len(sure)), *curve.groups):
+        for rows, z, least in ((range(len(sure)), 1.6449, 1), (curve.tail, 0.6745, 20)):
             above = [curve.right[row] for row in rows if sure[row] >= bar]
-            low = _lower_bound(np.array([sum(above)]), np.array([len(above)]))[0] if above else 0
-            safe = safe and low >= wanted
+            if len(above) >= least:
+                low = _lower_bound(np.array([sum(above)]), np.array([len(above)]), z)[0]
+                safe = safe and low >= wanted
         strays = sum(one >= bar for one in curve.away)
         if curve.away and strays:
             safe = safe and (strays + 1) / (len(curve.away) + 1) <= 0.05 * (1 - wanted)
@@ -172,10 +173,10 @@ def test_the_threshold_is_found_from_the_top_down_as_in_loops(seed: int) -> None
     dice = np.random.default_rng(seed)
     sure = dice.beta(3, 1, 400).round(2)
     right = dice.random(400) < sure ** (0.05 + 0.1 * (seed % 3))
-    groups = tuple(tuple(np.flatnonzero(dice.random(400) < 0.6).tolist()) for _ in range(seed % 3))
+    tail = tuple(np.flatnonzero(dice.random(400) < 0.3 * (seed % 3)).tolist())
     away = tuple(dice.beta(1, 9, 900 * (seed % 2)).tolist())
     curve = plain(
-        probabilities=tuple(sure.tolist()), right=tuple(right.tolist()), groups=groups, away=away
+        probabilities=tuple(sure.tolist()), right=tuple(right.tolist()), tail=tail, away=away
     )
     for wanted in (0.5, 0.8, 0.9, 0.93):
         assert curve.threshold(wanted) == threshold_by_loops(curve, wanted)
@@ -204,7 +205,7 @@ def test_a_calibration_says_what_it_was_learned_on_or_why_it_is_none() -> None:
 
 
 def test_a_calibration_is_shown_without_the_answers_behind_it() -> None:
-    curve = plain(probabilities=(0.5,), right=(True,), groups=((0,),), away=(0.1,), likeness=(0.7,))
+    curve = plain(probabilities=(0.5,), right=(True,), tail=(0,), away=(0.1,), likeness=(0.7,))
     assert repr(curve) == "Calibration(weights=(2.0, 3.0), offset=-1.0, doubt='', way=None)"
 
 

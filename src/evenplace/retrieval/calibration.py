@@ -19,6 +19,8 @@ from evenplace.retrieval.confidence import fit_confidence
 _NEVER = 2.0  # above every probability: abstain always
 _LEAST = 20  # queries before a shift is spoken of
 _CHANCE = 0.001  # of saying so where nothing has shifted
+_SURELY, _LIKELY = 1.6449, 0.6745  # deviations below which a share lies 5 and 25 times in 100
+_ENOUGH = 20  # answers of the tail before its own share counts
 _STEPS = 20  # from the surest rehearsed answer to the least sure
 _STRAYS = 0.05  # of what may be wrong, what rehearsed strays may take: 0.5 % of them at 0.9
 
@@ -55,7 +57,7 @@ class Calibration:
     offset: float
     probabilities: tuple[float, ...] = field(repr=False)  # (V,)
     right: tuple[bool, ...] = field(repr=False)  # (V,)
-    groups: tuple[tuple[int, ...], ...] = field(default=(), repr=False)  # rows that must hold too
+    tail: tuple[int, ...] = field(default=(), repr=False)  # rows of answers to photos of the tail
     away: tuple[float, ...] = field(default=(), repr=False)  # probabilities off the map
     likeness: tuple[float, ...] = field(default=(), repr=False)  # (V,) of rehearsed answers
     doubt: str = ""  # why it is no promise, in a clause; empty where it is one
@@ -85,10 +87,11 @@ class Calibration:
         """The probability from which every answer is as sure as asked, and all of them are.
 
         At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
-        of 95.  And among the rehearsed answers above it, and in each group of them, the share
-        that was right is at least `precision` at the lower end of a one-sided 95 % interval, so
-        that a handful of lucky ones promises nothing; of photos off the map none passes, or, with
-        one more than did, a twentieth of what may be wrong.  From the top down, by a twentieth of
+        of 95.  And among the rehearsed answers above it the share that was right is at least
+        `precision` at the lower end of a one-sided 95 % interval, so that a handful of lucky ones
+        promises nothing; in the tail, once twenty of its answers pass, at the lower end of a 75 %
+        one: too few to be as sure of.  Of photos off the map none passes, or, with one more than
+        did, a twentieth of what may be wrong.  From the top down, by a twentieth of
         the rehearsed answers at a time, the first that fails ends it: whoever tries thresholds
         until one passes will find one, and asked after every answer, one wrong among the surest
         sixty ended it where 99 in 100 were right.  2 when none keeps it: abstain always.
@@ -96,9 +99,11 @@ class Calibration:
         check_precision(precision)
         sure, right = np.array(self.probabilities), np.array(self.right)
         bars = _every_step(sure, precision)
-        safe = np.ones(len(bars), bool)
-        for rows in (np.arange(len(sure)), *map(np.array, self.groups)):
-            safe &= _kept_precision(sure[rows], right[rows], bars) >= precision
+        tail = np.array(self.tail, int)
+        safe = _kept_precision(sure, right, bars, _SURELY) >= precision
+        safe &= (_above(sure[tail], bars) < _ENOUGH) | (
+            _kept_precision(sure[tail], right[tail], bars, _LIKELY) >= precision
+        )
         if self.away:
             strays = _above(np.array(self.away), bars)
             few = (strays + 1) / (len(self.away) + 1) <= _STRAYS * (1 - precision)
@@ -147,12 +152,12 @@ def fit_calibration(
     return replace(curve, probabilities=tuple(sure.tolist()), right=tuple(right.tolist()))
 
 
-def _kept_precision(sure: Doubles, right: Bools, bars: Doubles) -> Doubles:
+def _kept_precision(sure: Doubles, right: Bools, bars: Doubles, z: float) -> Doubles:
     """The precision above each bar, at the lower end of its interval; 0 where nothing is."""
     order = np.argsort(-sure, kind="stable")
     counted = np.append(0, np.cumsum(right[order]))
     kept = _above(sure, bars)
-    return np.where(kept > 0, _lower_bound(counted[kept], np.maximum(kept, 1)), 0.0)
+    return np.where(kept > 0, _lower_bound(counted[kept], np.maximum(kept, 1), z), 0.0)
 
 
 def _above(sure: Doubles, bars: Doubles) -> NDArray[np.int64]:
@@ -160,9 +165,8 @@ def _above(sure: Doubles, bars: Doubles) -> NDArray[np.int64]:
     return np.asarray(len(sure) - np.searchsorted(np.sort(sure), bars, side="left"), np.int64)
 
 
-def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64]) -> Doubles:
-    """Wilson's one-sided lower bound of a share, at 95 %."""
-    z = 1.6449
+def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64], z: float = _SURELY) -> Doubles:
+    """Wilson's one-sided lower bound of a share."""
     share = right / kept
     half = z * np.sqrt(share * (1 - share) / kept + (z / (2 * kept)) ** 2)
     bound: Doubles = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)

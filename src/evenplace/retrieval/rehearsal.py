@@ -22,7 +22,6 @@ from evenplace.retrieval.calibration import Calibration, Way, fit_calibration
 KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.rehearsal`
 _COLUMNS = ("confidence", "facing", "metres", "degrees", "likeness", "tier", "kind")
 _FITTED = [KINDS.index(kind) for kind in ("taken", "light")]  # what the curve is fitted to
-_GROUP = 150  # answers without which a group cannot tell 90 % from 95 %
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Rehearsal:
         if heading is not None:
             right &= np.array(self.degrees) <= heading
             way = replace(way, facing=True)
-        kind, alike = np.array(self.kind), np.array(self.likeness)
+        kind, tier, alike = map(np.array, (self.kind, self.tier, self.likeness))
         asked = np.flatnonzero(np.isin(kind, _FITTED))
         away = np.flatnonzero(kind == KINDS.index("away"))
         taught = np.append(asked, np.resize(away, len(asked)) if len(away) else away)
@@ -74,19 +73,11 @@ class Rehearsal:
             curve,
             probabilities=curve.probabilities[: len(asked)],
             right=curve.right[: len(asked)],
-            groups=self._groups(asked),
+            tail=tuple(np.flatnonzero(tier[asked] == TIERS.index("tail")).tolist()),
             away=tuple(curve(raw[away], alike[away]).tolist()),
             likeness=tuple(alike[asked].tolist()),
             doubt=self.doubt,
         )
-
-    def _groups(self, asked: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-        """Rows of `asked` that must keep a precision for themselves: the tail's.
-
-        Too few could not keep any, and are left to all of them together.
-        """
-        tail = np.flatnonzero(np.array(self.tier)[asked] == TIERS.index("tail"))
-        return (tuple(tail.tolist()),) if len(tail) >= _GROUP else ()
 
     def write(self, path: str | Path) -> None:
         with whole_file(Path(path), RunError) as draft:
