@@ -146,7 +146,7 @@ def threshold_by_loops(curve: Calibration, wanted: float) -> float:
         if count % (len(sure) // 20) and count < len(enough):
             continue
         safe = True
-        for rows, z, least in ((range(len(sure)), 1.6449, 1), (curve.tail, 0.6745, 20)):
+        for rows, z, least in ((range(len(sure)), 1.6449, 1), (curve.tail, 0.0, 20)):
             above = [curve.right[row] for row in rows if sure[row] >= bar]
             if len(above) >= least:
                 low = _lower_bound(np.array([sum(above)]), np.array([len(above)]), z)[0]

@@ -25,8 +25,12 @@ from evenplace.retrieval.local_features import (
     features_of,
 )
 from evenplace.retrieval.rehearsal import KINDS
+from evenplace.retrieval.rerank import L2
+from evenplace.retrieval.second_look import LookWeights
+from evenplace.run import looks
+from evenplace.run.folds import stored_folds
 from evenplace.run.learned_look import LearnedLook
-from evenplace.run.points import cached_points
+from evenplace.run.points import cached_points, indexed_points
 from evenplace.run.run import Run
 from evenplace.training.recipe import read_recipe
 from tests.standins import Standins
@@ -184,6 +188,20 @@ def test_labelled_queries_calibrate_answers_that_were_looked_at_twice(
     assert learned.weights.inliers > 0
     answer = Run.open(own).locate(photo, min_precision=0.6)
     assert (answer.calibrated, answer.doubt, answer.looked >= 5) == (True, "", True)
+
+
+def test_a_rehearsal_looks_no_further_than_the_run_will(run: Path, tmp_path: Path) -> None:
+    index = open_index(run / "index")
+    folds, spec = stored_folds(index, 2, 0, tmp_path / "folds"), Run.open(run).recipe.search
+    weights, known = LookWeights(settled=12), indexed_points(index, "xfeat")
+    asked = (folds, spec, L2(), [np.arange(15)] * 2, tmp_path, known, None)
+    whole, short = looks._look(*asked), looks._look(*asked, weights)
+    assert all(np.isfinite(inliers).all() for _, inliers in whole)
+    assert sum(np.isnan(inliers).any() for _, inliers in short) > 5
+    answers = [[ranking for _, ranking in looks._rank(one, weights)] for one in (whole, short)]
+    for all_of_them, as_asked in zip(*answers, strict=True):
+        np.testing.assert_array_equal(all_of_them.order, as_asked.order)
+        np.testing.assert_array_equal(all_of_them.inliers, as_asked.inliers)
 
 
 def test_train_says_why_it_promises_nothing(

@@ -19,7 +19,7 @@ from evenplace.retrieval.confidence import fit_confidence
 _NEVER = 2.0  # above every probability: abstain always
 _LEAST = 20  # queries before a shift is spoken of
 _CHANCE = 0.001  # of saying so where nothing has shifted
-_SURELY, _LIKELY = 1.6449, 0.6745  # deviations below which a share lies 5 and 25 times in 100
+_SURELY = 1.6449  # deviations below which a share lies 5 times in 100
 _ENOUGH = 20  # answers of the tail before its own share counts
 _STEPS = 20  # from the surest rehearsed answer to the least sure
 _STRAYS = 0.05  # of what may be wrong, what rehearsed strays may take: 0.5 % of them at 0.9
@@ -89,12 +89,12 @@ class Calibration:
         At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
         of 95.  And among the rehearsed answers above it the share that was right is at least
         `precision` at the lower end of a one-sided 95 % interval, so that a handful of lucky ones
-        promises nothing; in the tail, once twenty of its answers pass, at the lower end of a 75 %
-        one: too few to be as sure of.  Of photos off the map none passes, or, with one more than
-        did, a twentieth of what may be wrong.  From the top down, by a twentieth of
-        the rehearsed answers at a time, the first that fails ends it: whoever tries thresholds
-        until one passes will find one, and asked after every answer, one wrong among the surest
-        sixty ended it where 99 in 100 were right.  2 when none keeps it: abstain always.
+        promises nothing; of those in the tail, once there are twenty, the share itself: they are
+        too few to be as sure of.  Of photos off the map none passes, or, with one more than did,
+        a twentieth of what may be wrong.  From the top down, by a twentieth of the rehearsed
+        answers at a time, the first that fails ends it: whoever tries thresholds until one passes
+        will find one, and asked after every answer, one wrong among the surest sixty ended it
+        where 99 in 100 were right.  2 when none keeps it: abstain always.
         """
         check_precision(precision)
         sure, right = np.array(self.probabilities), np.array(self.right)
@@ -102,7 +102,7 @@ class Calibration:
         tail = np.array(self.tail, int)
         safe = _kept_precision(sure, right, bars, _SURELY) >= precision
         safe &= (_above(sure[tail], bars) < _ENOUGH) | (
-            _kept_precision(sure[tail], right[tail], bars, _LIKELY) >= precision
+            _kept_precision(sure[tail], right[tail], bars, 0) >= precision
         )
         if self.away:
             strays = _above(np.array(self.away), bars)
@@ -153,7 +153,7 @@ def fit_calibration(
 
 
 def _kept_precision(sure: Doubles, right: Bools, bars: Doubles, z: float) -> Doubles:
-    """The precision above each bar, at the lower end of its interval; 0 where nothing is."""
+    """The precision above each bar, so many deviations below what it was; 0 where nothing is."""
     order = np.argsort(-sure, kind="stable")
     counted = np.append(0, np.cumsum(right[order]))
     kept = _above(sure, bars)

@@ -36,7 +36,7 @@ from evenplace.retrieval.local_features import build_local_features
 from evenplace.retrieval.packed_features import KnownRows, Packing
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Reranker
-from evenplace.retrieval.second_look import LookWeights, say_look
+from evenplace.retrieval.second_look import FIRST, LookWeights, say_look
 from evenplace.retrieval.verification import verify
 from evenplace.run.folds import RIGHT, Fold
 from evenplace.run.learned_look import LearnedLook
@@ -78,7 +78,7 @@ def learn_look(
     """Learn the second look, and rehearse it.
 
     chosen: the queries of each fold that ask.  known: points of photos; folder: where those of
-    others are kept.  harder: the same queries, seeing less; every second rehearses there instead.
+    others are kept.  harder: the same queries, seeing less; they rehearse there instead.
     """
     looked = _look(folds, spec, rule, chosen, folder, known, announce)
     weights = fit_look([_looked(*one) for one in looked if one[0].kind == "taken"])
@@ -89,9 +89,8 @@ def learn_look(
     look = LearnedLook(weights, learned, _rehearsal(answers, spec, rule, weights, learned))
     if harder is None:
         return look
-    fewer = [some[::2] for some in chosen]
     known = known | cached_points(folder, spec.features)  # those just found
-    return rehearse_look(look, harder, spec, rule, fewer, folder, known, announce)
+    return rehearse_look(look, harder, spec, rule, chosen, folder, known, announce)
 
 
 def rehearse_look(
@@ -105,7 +104,8 @@ def rehearse_look(
     announce: Announce | None = None,
 ) -> LearnedLook:
     """The same look with what it answers to these queries; arguments as in `learn_look`."""
-    answers = _rank(_look(folds, spec, rule, chosen, folder, known, announce), look.weights)
+    looked = _look(folds, spec, rule, chosen, folder, known, announce, look.weights)
+    answers = _rank(looked, look.weights)
     return replace(look, rehearsal=_rehearsal(answers, spec, rule, look.weights, look.confidence))
 
 
@@ -117,13 +117,17 @@ def _look(
     folder: Path,
     known: KnownRows,
     announce: Announce | None,
+    weights: LookWeights | None = None,
 ) -> list[tuple[_Case, Floats]]:
-    """Photos that ask, some of them again off the map, and the points they share with the best."""
+    """Photos that ask, some of them again off the map, and the points they share with the best.
+
+    weights: look no further than these would; at all that is to be looked at unless told.
+    """
     asked = list(zip(folds, chosen, strict=True))
     cases = [case for fold, some in asked for case in _ask(fold, spec, rule, some)]
     away = [off_the_map(fold.only(some[::_OFTEN])) for fold, some in asked]
     cases += [_lost(case) for fold in away for case in _ask(fold, spec, rule)]
-    counts = _count_inliers(cases, spec.features, folder, known, announce)
+    counts = _count_inliers(cases, spec.features, folder, known, announce, weights)
     return list(zip(cases, counts, strict=True))
 
 
@@ -203,8 +207,9 @@ def _count_inliers(
     folder: Path,
     known: KnownRows,
     announce: Announce | None,
+    weights: LookWeights | None,
 ) -> list[Floats]:
-    """Points that each query shares with its best candidates.  -> (N,) each."""
+    """Points that each query shares with its best candidates, nan: not looked at.  -> (N,) each."""
     kind = build_local_features(features)
     packing = Packing(kind.dim)
     paths = sorted({path for case in cases for path in (case.path, *case.looked)})
@@ -213,9 +218,13 @@ def _count_inliers(
     show = announce("comparing their points") if announce else None
 
     def count(at: int) -> Floats:
-        own = packing.unpack(packed[cases[at].path])
-        others = (packing.unpack(packed[path]) for path in cases[at].looked)
-        return np.array([verify(own, other, kind).inliers for other in others], np.float32)
+        own, looked = packing.unpack(packed[cases[at].path]), cases[at].looked
+        found = np.full(len(looked), np.nan, np.float32)
+        for row, path in enumerate(looked):
+            if row % FIRST == 0 and weights is not None and weights.settles(found):
+                break
+            found[row] = verify(own, packing.unpack(packed[path]), kind).inliers
+        return found
 
     for inliers in in_order(count, range(len(cases)), own_cores()):
         counts.append(inliers)

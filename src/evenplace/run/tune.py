@@ -55,7 +55,7 @@ from evenplace.training.specs import SearchSpec
 
 FOLDS = 3
 _ASK = 5_000  # photos that rehearse, over all folds, each in several ways
-LOOK = 600  # of them, those that look twice, a tenth of a second each
+LOOK = 2_000  # of them, those that look twice, a tenth of a second each
 _WEIGH = 4_000  # of them, those whose candidates fit the weights
 
 
