@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.arrays import Floats, Ints
+from evenplace.arrays import Doubles, Floats, Ints
 from evenplace.describe.describer import Describer, Progress
 from evenplace.evaluation import Truth
 from evenplace.photos.choose import spots_of
@@ -44,6 +44,7 @@ class Fold:
     source: Any  # descriptors that rows are read from: an array, or `StoredRows`
     rows: Ints  # (V,) of the source, one a query
     hidden: list[Ints] | None = None  # rows of the index that each must not see
+    gap: Doubles | None = None  # (V,) metres that hiding has put between each and its best match
     relit: Floats | None = None  # descriptors of some queries in another light
     relit_row: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # (V,) -1 for others
 
@@ -64,6 +65,7 @@ class Fold:
             queries=self.queries[kept],
             rows=self.rows[kept],
             hidden=None if self.hidden is None else [self.hidden[one] for one in kept],
+            gap=None if self.gap is None else self.gap[kept],
             relit_row=self.relit_row if self.relit is None else self.relit_row[kept],
         )
 
@@ -72,6 +74,11 @@ class Fold:
         if self.hidden is not None:
             more = [np.union1d(old, new) for old, new in zip(self.hidden, more, strict=True)]
         return replace(self, hidden=more)
+
+    def metres_off(self, query: Ints | int, metres: Doubles) -> Doubles:
+        """Metres between queries and their answers, less what hiding has put there.  (P,)."""
+        gap = 0.0 if self.gap is None else self.gap[query]
+        return np.maximum(metres - gap, 0.0)
 
     def relight(self, describer: Describer, most: int, seed: int, show: Progress | None) -> "Fold":
         """Draw some of the queries in another light and describe them so."""

@@ -69,6 +69,7 @@ def rehearsed(
     rows = found.rows[:, 0]
     answer = fold.index.photos[np.maximum(rows, 0)]
     metres = np.linalg.norm(answer.positions - fold.queries.positions, axis=1)
+    metres = fold.metres_off(np.arange(len(rows)), metres)
     metres[(rows < 0) | (answer.zone != fold.queries.zone)] = _NOWHERE
     columns = {
         "confidence": found.confidence,

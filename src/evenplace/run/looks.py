@@ -183,6 +183,7 @@ def _ask(fold: Fold, spec: SearchSpec, rule: Reranker, chosen: Ints | None = Non
 def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int, tier: int) -> _Case:
     index, rows, asked = fold.index, pool.rows, fold.queries[[query]]
     spots, headings = index.spots(rows), index.photos.heading[rows]
+    metres = fold.metres_off(query, np.linalg.norm(spots - asked.points, axis=1))
     return _Case(
         path=asked.paths[0],
         pool=pool,
@@ -190,7 +191,7 @@ def _case(fold: Fold, query: int, pool: Pool, ranking: Ranking, count: int, tier
         looked=index.paths(rows[ranking.order[:count]]),
         spots=spots,
         headings=headings,
-        metres=np.minimum(np.linalg.norm(spots - asked.points, axis=1), _NOWHERE),
+        metres=np.minimum(metres, _NOWHERE),
         degrees=np.nan_to_num(turn(headings, asked.heading)).astype(np.float64),
         tier=tier,
     )
