@@ -19,7 +19,7 @@ from evenplace.run.run import Run, from_descriptors
 from evenplace.study.data import Split, read_splits
 from evenplace.study.runs import run_study
 from evenplace.study.spec import System, find_study
-from evenplace.training.cache import describe_cached
+from evenplace.training.trunk_cache import describe_cached
 
 PLAIN = ("folds=0", "verify=0")
 EXACT = {"rerank": "l2", "confidence": "l2", "verify": 0, "exact": True}

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from evenplace.evaluation import Truth
-from evenplace.evaluation.confidence import trace
+from evenplace.evaluation.confidence_curves import trace
 from evenplace.evaluation.evaluate import query_places
+from evenplace.evaluation.intervals import pair
 from evenplace.evaluation.predictions import find_spots
-from evenplace.evaluation.uncertainty import pair
 from evenplace.networks.network import build_network
 from evenplace.photos.nearby import turn
 from evenplace.places.tiers import TIERS
@@ -34,15 +34,15 @@ from evenplace.retrieval import Search
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import CONFIDENCES, Same, Spots
-from evenplace.retrieval.fusion import Evidence, fit_fused, surprise
+from evenplace.retrieval.learned_weights import Evidence, fit_fused, surprise
 from evenplace.retrieval.rerank import Fused
+from evenplace.run.fold_answers import evidence
 from evenplace.run.folds import Fold, trained_folds
-from evenplace.run.held_out_queries import evidence
-from evenplace.run.rehearsal import no_other_day, on_other_days
+from evenplace.run.scenarios import no_other_day, on_other_days
 from evenplace.study.data import Split, read_splits
-from evenplace.training.cache import ViewSettings, cache_trunk, describe_cached
 from evenplace.training.loop import train
 from evenplace.training.recipe import cut_places, read_recipe
+from evenplace.training.trunk_cache import ViewSettings, cache_trunk, describe_cached
 
 RESULTS = Path(__file__).parent / "results" / "beyond.md"
 START, SPREAD = (30.0, -15.0, 0.5, -0.25), (10.0, 10.0, 0.3, 0.3)  # of the four fused terms

@@ -38,11 +38,11 @@ from evenplace.city.survey import (
     plan_survey,
 )
 from evenplace.describe.describer import Describer
-from evenplace.evaluation.uncertainty import Interval, interval
+from evenplace.evaluation.intervals import Interval, interval
 from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import turn
 from evenplace.places.wanted import SIDES, find_wanted
-from evenplace.run.held_out import hold_out
+from evenplace.run.leave_one_out import hold_out
 from evenplace.run.run import Run
 from evenplace.training.recipe import find_recipe
 

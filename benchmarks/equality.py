@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from benchmarks.official import CASES, Case
 from benchmarks.official_dinov2 import DINOV2_CASES
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from tests.networks.known_weights import known_photos, known_weights, sample
 
 ROOT = Path(__file__).parent

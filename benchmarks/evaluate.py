@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from evenplace.evaluation.confidence import SOURCES
+from evenplace.evaluation.confidence_curves import SOURCES
+from evenplace.evaluation.cost import measure_cost
 from evenplace.evaluation.evaluate import Asked, predict
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Scores, summarise
-from evenplace.evaluation.timing import measure_cost
 from evenplace.evaluation.truth import Truth
 from evenplace.photos import Photos
 from evenplace.places import Grid

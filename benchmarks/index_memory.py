@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from evenplace.describe.describer import Described
-from evenplace.describe.parts import describe_parts
+from evenplace.describe.descriptor_parts import describe_parts
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
 from evenplace.retrieval.build import index_descriptors

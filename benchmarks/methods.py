@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 

@@ -41,7 +41,9 @@ from coverage import Coverage
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 RESULTS = Path(__file__).parent / "results" / "mutants.md"
-RETRIEVAL = ("rerank", "fusion", "confidence", "calibration", "sources", "candidates", "pairing")
+RETRIEVAL = (
+    "rerank", "learned_weights", "confidence", "calibration", "candidates", "index_pair",
+)  # fmt: skip
 ROOMS = {  # what is mutated: whole rooms, and of retrieval its ranking and its confidence
     "losses": ("losses/*.py",),
     "places": ("places/*.py",),

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from benchmarks.checkouts import checkout, dinov2, stub
 from benchmarks.official import Case
-from evenplace.networks.backbones import BACKBONES, Backbone, build_backbone, fill_backbone
-from evenplace.networks.build import build_model, fill_official
+from evenplace.networks.build_backbone import BACKBONES, Backbone, build_backbone, fill_backbone
+from evenplace.networks.build_model import build_model, fill_official
 from evenplace.networks.dinov2 import Transformer
 
 _SIZES = ((126, 126), (154, 224))

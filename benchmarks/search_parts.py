@@ -20,8 +20,8 @@ from benchmarks.search_town import Town, asked, drawn
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search, open_index
 from evenplace.retrieval.build import index_descriptors
-from evenplace.retrieval.coarse import exact_pass
 from evenplace.retrieval.impostors import impostor_similarity
+from evenplace.retrieval.shortlist_codes import exact_pass
 
 Floats = NDArray[np.float32]
 QUERIES = 200

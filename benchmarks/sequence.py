@@ -28,13 +28,13 @@ from evenplace.city.light import query_days
 from evenplace.city.plan import plan_town
 from evenplace.city.render import Renderer
 from evenplace.city.survey import ORIGIN, Shot, photo_name
-from evenplace.evaluation.uncertainty import Paired, pair
+from evenplace.evaluation.intervals import Paired, pair
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Places
 from evenplace.places.tiers import TIERS
-from evenplace.run.located import Located
+from evenplace.run.locate_many import Located
 from evenplace.run.run import Run
-from evenplace.run.walks import CANDIDATES, follow
+from evenplace.run.sequence import CANDIDATES, follow
 from evenplace.training.recipe import find_recipe
 
 SETS = ("town", "stlucia", "kudamm", "halensee", "cambridge")

@@ -27,13 +27,13 @@ from PIL import Image
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
 from evenplace.training.augment import Augmentation
-from evenplace.training.batch_pictures import PhotoSource
-from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.distributed import Ranks
 from evenplace.training.fit import Session
 from evenplace.training.objective import Setup
+from evenplace.training.photo_source import PhotoSource
 from evenplace.training.recipe import Recipe, cut_places, read_recipe
-from evenplace.training.variants import with_loss
+from evenplace.training.recipe_variants import with_loss
+from evenplace.training.trunk_cache import ViewSettings, cache_trunk
 
 RESULTS = Path(__file__).parent / "results" / "train.md"
 

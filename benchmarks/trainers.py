@@ -29,9 +29,9 @@ from evenplace.photos import Photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.places import Grid
 from evenplace.run.run import Run
-from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.recipe import Recipe, read_recipe, recipe_names
-from evenplace.training.variants import with_loss
+from evenplace.training.recipe_variants import with_loss
+from evenplace.training.trunk_cache import ViewSettings, cache_trunk
 
 RESULTS = Path(__file__).parent / "results" / "trainers.md"
 LEFT_OUT = (

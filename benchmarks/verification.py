@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.onnx_engine import own_cores
-from evenplace.evaluation.uncertainty import pair
+from evenplace.evaluation.intervals import pair
 from evenplace.photos import read_photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.pictures import open_within
@@ -31,11 +31,11 @@ from evenplace.photos.table import Photos
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval import Search
 from evenplace.retrieval.candidates import Ranking
-from evenplace.retrieval.fusion import Looked, fit_look
+from evenplace.retrieval.learned_weights import Looked, fit_look
 from evenplace.retrieval.local_features import LONGEST, build_local_features
 from evenplace.retrieval.packed_features import Packing
+from evenplace.retrieval.point_matching import FITS, keep_view, match_points
 from evenplace.retrieval.second_look import LookWeights
-from evenplace.retrieval.verification import FITS, keep_view, match_points
 from evenplace.run.run import Run
 from evenplace.study.data import Split, read_splits
 from evenplace.training.recipe import read_recipe

@@ -80,6 +80,6 @@ def test_no_room_is_a_drawer_for_odds_and_ends() -> None:
 
 
 def test_a_breach_would_be_seen(tmp_path: Path) -> None:
-    assert room_of("evenplace.retrieval.engine") == "retrieval"
+    assert room_of("evenplace.retrieval.search") == "retrieval"
     assert ROOMS.index("retrieval") > ROOMS.index("describe")
     assert room_of("numpy.linalg") is None

@@ -81,7 +81,9 @@ def test_a_run_whose_photos_are_gone_says_so_and_counts_them(here: Path, town: P
 def test_a_list_of_nothing_is_refused_before_photos_are_asked_about(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenplace.run.held_out.hold_out", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(
+        "evenplace.run.leave_one_out.hold_out", lambda *_, **__: pytest.fail("asked")
+    )
     assert "--most 0 wants no photos; use 1 or more" in typed("coverage run --most 0", code=2)
 
 

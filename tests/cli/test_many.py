@@ -22,7 +22,7 @@ import evenplace.serve as service
 from evenplace.describe.describer import Describer
 from evenplace.photos.geodesy import to_degrees
 from evenplace.report.answers import KINDS, MOODS, WRITERS, mood
-from evenplace.run.located import Located
+from evenplace.run.locate_many import Located
 from evenplace.run.run import Run
 from tests.documents.typist import in_this_process
 from tests.drawn import EAST, NORTH, ZONE, draw_split

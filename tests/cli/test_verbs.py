@@ -287,7 +287,7 @@ def test_a_full_disk_gets_a_sentence_and_leaves_no_index(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "descriptors.npy")
 
-    monkeypatch.setattr("evenplace.retrieval.generation.write_blocks", full)
+    monkeypatch.setattr("evenplace.retrieval.index_writer.write_blocks", full)
     said = evenplace("index", run, "--database", town / "database")
     assert said.code == 2
     assert "the disk is full; free some space" in said.err

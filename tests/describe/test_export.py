@@ -9,7 +9,7 @@ from PIL import Image
 
 from evenplace.describe.export import TOLERANCE, export_onnx
 from evenplace.errors import SettingError
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.dinov2 import Transformer
 from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import PlaceNetwork

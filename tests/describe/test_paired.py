@@ -12,7 +12,7 @@ from PIL import Image
 from evenplace.describe.decoding import picture_pixels, resize_pixels
 from evenplace.describe.describer import Describer
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_describer, build_model
+from evenplace.networks.build_model import build_describer, build_model
 from evenplace.networks.checkpoints import load_checkpoint, save_checkpoint
 from evenplace.networks.methods import METHODS, NetworkSpec
 from evenplace.networks.network import PlaceNetwork, build_network

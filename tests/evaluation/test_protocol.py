@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from evenplace.errors import RunError, SettingError
 from evenplace.evaluation.conditions import find_conditions
-from evenplace.evaluation.confidence import SOURCES, find_sources, refuse
+from evenplace.evaluation.confidence_curves import SOURCES, find_sources, refuse
 from evenplace.evaluation.evaluate import compare_pairs, score
+from evenplace.evaluation.intervals import Interval, Paired, interval, mcnemar
 from evenplace.evaluation.predictions import (
     Predictions,
     find_spots,
@@ -23,7 +24,6 @@ from evenplace.evaluation.predictions import (
     write_texts,
 )
 from evenplace.evaluation.truth import Truth, average_precisions, first_right, read_test
-from evenplace.evaluation.uncertainty import Interval, Paired, interval, mcnemar
 from evenplace.photos import Photos
 from evenplace.photos.nearby import turn
 from evenplace.photos.protocols import PROTOCOLS, Protocol

@@ -12,11 +12,8 @@ import psutil
 import pytest
 
 from evenplace.errors import PhotoError, RunError, SettingError
-from evenplace.evaluation import timing
-from evenplace.evaluation.evaluate import compare, query_places, score
-from evenplace.evaluation.predictions import Predictions
-from evenplace.evaluation.scores import Scores, join_scores, recalls, summarise
-from evenplace.evaluation.timing import (
+from evenplace.evaluation import cost as costs
+from evenplace.evaluation.cost import (
     Cost,
     Latency,
     latencies,
@@ -24,8 +21,11 @@ from evenplace.evaluation.timing import (
     measure_cost,
     time_stages,
 )
+from evenplace.evaluation.evaluate import compare, query_places, score
+from evenplace.evaluation.intervals import interval
+from evenplace.evaluation.predictions import Predictions
+from evenplace.evaluation.scores import Scores, join_scores, recalls, summarise
 from evenplace.evaluation.truth import Truth, first_right
-from evenplace.evaluation.uncertainty import interval
 from evenplace.photos import Photos
 from evenplace.photos.table import Skipped
 from evenplace.places import Grid
@@ -257,7 +257,7 @@ def test_memory_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None
     cost = measure_cost(engine, **how)
     assert (cost.unreachable, cost.parameters, cost.index_bytes) == (2, 5, 7)
     assert cost.resident_bytes == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
-    monkeypatch.setattr(timing, "Path", lambda path: Path("/nowhere/at/all"))
+    monkeypatch.setattr(costs, "Path", lambda path: Path("/nowhere/at/all"))
     assert measure_cost(engine, **how).resident_bytes == 0
 
 

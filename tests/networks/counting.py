@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 
 
 def count_parameters(name: str, backbone: str | None = None, **changes: Any) -> int:

@@ -18,7 +18,7 @@ from evenplace.networks.aggregators import (
     NetVLAD,
 )
 from evenplace.networks.backbone import BackboneSpec, Features
-from evenplace.networks.backbones import BACKBONES
+from evenplace.networks.build_backbone import BACKBONES
 from evenplace.networks.dinov2 import Transformer
 
 CHANNELS, SIDE = 32, 12

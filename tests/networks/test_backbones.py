@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.backbones import BACKBONES, build_backbone, fill_backbone
+from evenplace.networks.build_backbone import BACKBONES, build_backbone, fill_backbone
 from evenplace.networks.dinov2 import Embedding, _pack, _unpack
 from tests.networks.known_weights import known_photos, known_weights, sample
 from tests.networks.small import small_spec, small_transformer

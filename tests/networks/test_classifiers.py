@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evenplace.errors import SettingError
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
-from evenplace.retrieval.levels import Levels
+from evenplace.retrieval.level_scores import Levels
 from tests import oracle_models as oracle
 
 

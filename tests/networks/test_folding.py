@@ -2,7 +2,7 @@
 
 import torch
 
-from evenplace.networks.backbones import build_backbone
+from evenplace.networks.build_backbone import build_backbone
 
 
 def plain(backbone: torch.nn.Module, photos: torch.Tensor, cut: int) -> torch.Tensor:

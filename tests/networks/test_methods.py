@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.methods import METHODS, Facts, Method, NetworkSpec, network_spec
 from evenplace.networks.registry import Registry
 from tests.networks.counting import count_parameters

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from evenplace.errors import SettingError
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.methods import NetworkSpec
 from evenplace.networks.network import build_network
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from benchmarks.matlab import save_matlab
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_model, fill_official, load_official
+from evenplace.networks.build_model import build_model, fill_official, load_official
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import PlaceNetwork
 from evenplace.networks.published_keys import SYSTEMS, seems_to_be
-from evenplace.networks.weightfiles import read_weights
+from evenplace.networks.weight_files import read_weights
 from tests.networks.known_weights import known_photos, known_weights, sample
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "checkpoints"

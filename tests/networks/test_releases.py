@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evenplace.errors import SettingError, WeightsError
-from evenplace.networks.build import build_model
-from evenplace.networks.weightfiles import (
+from evenplace.networks.build_model import build_model
+from evenplace.networks.weight_files import (
     RELEASES,
     Release,
     cosplace_release,

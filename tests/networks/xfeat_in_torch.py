@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from evenplace.networks.weightfiles import read_weights
+from evenplace.networks.weight_files import read_weights
 from evenplace.retrieval.local_features import XFEAT
 
 _OURS = ("net.", "axes")  # weights in the file

@@ -13,7 +13,7 @@ from evenplace.photos import Photos
 from evenplace.places import Grid
 from evenplace.retrieval import Index, Search
 from evenplace.retrieval.answers import Hits
-from evenplace.retrieval.arrays import Column, compare_rows, dots
+from evenplace.retrieval.array_files import Column, compare_rows, dots
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pools, Rankings, rank_pools
 from evenplace.retrieval.update import add_photos, remove_photos
@@ -62,7 +62,7 @@ def test_a_batch_equals_its_queries_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coded: bool, updated: bool
 ) -> None:
     if coded:
-        monkeypatch.setattr("evenplace.retrieval.shortlist_effort.FEWEST", 64)
+        monkeypatch.setattr("evenplace.retrieval.shortlist_tuning.FEWEST", 64)
     index = built(tmp_path / "index", updated=updated)
     assert (index.coarse is not None) == coded
     queries, _ = drawn(70, 3)
@@ -84,7 +84,7 @@ def test_products_do_not_depend_on_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "evenplace.retrieval.arrays._GATHERED", 30 * DIM
+        "evenplace.retrieval.array_files._GATHERED", 30 * DIM
     )  # a query in several pieces
     index = built(tmp_path / "index", updated=True)
     queries, _ = drawn(40, 4)
@@ -110,7 +110,7 @@ def test_one_sort_ranks_as_three_do(
     monkeypatch: pytest.MonkeyPatch, by_place: bool, many: bool
 ) -> None:
     if many:  # more candidates than fit into an integer beside their distance
-        monkeypatch.setattr("evenplace.retrieval.sorting._BITS", 40)
+        monkeypatch.setattr("evenplace.retrieval.top_k._BITS", 40)
     rng = np.random.default_rng(0)
     cuts = np.array([0, 300, 300, 301, 900])
     distances = np.float32(0.25) * rng.integers(-4, 5, 900).astype(np.float32)

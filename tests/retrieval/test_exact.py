@@ -22,8 +22,8 @@ Floats = NDArray[np.float32]
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     """900 photos of 100 m × 100 m, a third of them in no place."""
     monkeypatch.setattr("evenplace.retrieval.stores._CHUNK", 128)
-    monkeypatch.setattr("evenplace.retrieval.engine._ALIKE", 12)
-    monkeypatch.setattr("evenplace.retrieval.engine._SCAN", 100)
+    monkeypatch.setattr("evenplace.retrieval.search._ALIKE", 12)
+    monkeypatch.setattr("evenplace.retrieval.search._SCAN", 100)
     photos = photos_at(np.random.default_rng(0).uniform(0, 100, (900, 2)))
     places = Grid(10, min_photos=9).partition(photos)
     index = index_descriptors(unit(900, 8, 1), photos, places, tmp_path / "index")

@@ -6,7 +6,7 @@ import pytest
 from evenplace.arrays import Floats
 from evenplace.retrieval import learned_axes
 from evenplace.retrieval.codec import Codec, fit_codec, half_whitened
-from evenplace.retrieval.generation import Order, by_place
+from evenplace.retrieval.index_writer import Order, by_place
 from evenplace.retrieval.learned_axes import learn_axes
 
 PLACES, EACH, DIM = 40, 6, 24

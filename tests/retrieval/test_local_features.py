@@ -21,7 +21,7 @@ from evenplace.retrieval.local_features import (
     sample,
 )
 from evenplace.retrieval.packed_features import MOST, Packing, pack_photos
-from evenplace.retrieval.verification import verify
+from evenplace.retrieval.point_matching import verify
 from tests.networks.xfeat_in_torch import load_peaks, load_xfeat
 
 GLUED = pytest.mark.skipif(

@@ -8,7 +8,7 @@ import pytest
 from evenplace.arrays import Floats, unit
 from evenplace.places import Grid
 from evenplace.retrieval import Search
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.query_shift import LEAST, shift_of
 from tests.retrieval.test_codec import DIM, KINDS, built, looks, photos_of

@@ -12,11 +12,11 @@ from PIL import Image
 from evenplace.errors import IndexFileError, PhotoError, SettingError
 from evenplace.photos.table import Photos
 from evenplace.places import Grid
-from evenplace.retrieval import Index, Search, fusion, second_look
+from evenplace.retrieval import Index, Search, learned_weights, second_look
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.candidates import Pool, Ranking
 from evenplace.retrieval.confidence import fit_confidence, witnesses
-from evenplace.retrieval.fusion import Looked, fit_look
+from evenplace.retrieval.learned_weights import Looked, fit_look
 from evenplace.retrieval.local_features import Features
 from evenplace.retrieval.packed_features import Packing
 from evenplace.retrieval.second_look import LookWeights, SecondLook, refuse_absent
@@ -364,7 +364,7 @@ def looked(inliers: int, candidates: int = 10, *, lost: bool = False) -> Looked:
 
 def test_looking_ends_where_one_right_answer_in_two_hundred_is_lost() -> None:
     def settled(asked: list[Looked]) -> int:
-        return fusion._settled(asked, LookWeights())
+        return learned_weights._settled(asked, LookWeights())
 
     assert settled([looked(100)] * 20) == 30, "it never ends below thirty"
     assert settled([looked(100)] * 19) == 0, "nineteen say nothing"

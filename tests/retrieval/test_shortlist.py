@@ -44,7 +44,7 @@ def town() -> NDArray[np.int64]:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    monkeypatch.setattr("evenplace.retrieval.shortlist_effort.FEWEST", 64)
+    monkeypatch.setattr("evenplace.retrieval.shortlist_tuning.FEWEST", 64)
     cells = town()
     photos = photos_in(cells, "old")
     places = Grid(20).partition(photos)

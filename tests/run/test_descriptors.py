@@ -15,7 +15,7 @@ from evenplace.cli import app
 from evenplace.errors import IndexFileError, RunError, SettingError
 from evenplace.evaluation.predictions import read_texts
 from evenplace.photos.read import read_rows
-from evenplace.run.choice import Choice, choose
+from evenplace.run.best_settings import Choice, choose
 from evenplace.run.folds import stored_folds
 from tests.drawn import photos_at
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from evenplace.arrays import Doubles
 from evenplace.photos import read_photos
-from evenplace.retrieval.verification import REFUTED, VERIFIED
+from evenplace.retrieval.point_matching import REFUTED, VERIFIED
 from evenplace.run.run import Run
 from evenplace.serve.app import create_app
 from evenplace.serve.client import Client

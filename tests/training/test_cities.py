@@ -6,9 +6,9 @@ from evenplace.photos import Photos, join_photos, read_photos
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.batches import city_batches
 from evenplace.training.recipe import cut_places, read_recipe
+from evenplace.training.recipe_variants import corner
 from evenplace.training.specs import MiningSpec, PlacesSpec
-from evenplace.training.triplets import mine_triplets
-from evenplace.training.variants import corner
+from evenplace.training.triplet_objective import mine_triplets
 from tests.standins import Standins
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from evenplace.cli import app
 from evenplace.photos import Photos, read_photos
 from evenplace.training.recipe import cut_places, read_recipe, recipe_names
-from evenplace.training.variants import corner, rehearsal
+from evenplace.training.recipe_variants import corner, rehearsal
 from tests.drawn import draw_photos
 
 

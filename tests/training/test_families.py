@@ -17,10 +17,10 @@ from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.classifiers import LevelClassifiers
 from evenplace.photos import Photos
 from evenplace.training.batches import Step
-from evenplace.training.compare import CliqueObjective
 from evenplace.training.loop import Trained, train
+from evenplace.training.pair_objective import CliqueObjective
 from evenplace.training.recipe import Recipe, cut_places, read_recipe, recipe_names
-from evenplace.training.variants import corner, rehearsal, with_loss
+from evenplace.training.recipe_variants import corner, rehearsal, with_loss
 from tests.training.town import draw_town, quick_run, small_network
 
 PAIRS = ["loss.name=multi-similarity", "sampler=place", "photos_per_place=3", "batch=24"]

@@ -14,9 +14,9 @@ from evenplace.networks.network import PlaceNetwork, build_network
 from evenplace.photos import Photos, read_photos
 from evenplace.places import Grid
 from evenplace.training.augment import Augmentation
-from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Trained, train
 from evenplace.training.recipe import Recipe
+from evenplace.training.trunk_cache import ViewSettings, cache_trunk
 from tests.drawn import draw_photos
 
 SPEC = NetworkSpec(image_size=32, dim=16, cut=8)

@@ -11,16 +11,16 @@ from evenplace.describe import torch_engine
 from evenplace.describe.decoding import load_now
 from evenplace.describe.describer import Describer
 from evenplace.networks.aggregators.vlad import kmeans
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS
 from evenplace.networks.network import build_network
 from evenplace.photos import Photos
+from evenplace.training.initialisation import fit_aggregator
 from evenplace.training.loop import train
 from evenplace.training.recipe import cut_places, read_recipe
-from evenplace.training.start import fit_aggregator
-from evenplace.training.variants import corner, rehearsal
+from evenplace.training.recipe_variants import corner, rehearsal
 from tests.other_device import DEVICE, Elsewhere, other_device
 from tests.training.town import draw_town, quick_run, small_network
 

@@ -21,16 +21,21 @@ from evenplace.errors import SettingError
 from evenplace.networks.convolutional import import_timm
 from evenplace.photos.nearby import find_nearby
 from evenplace.training.augment import Augmentation, augmented
-from evenplace.training.batch_pictures import cut_regions
 from evenplace.training.batches import Step, epoch_bunches
-from evenplace.training.cache import ViewSettings
-from evenplace.training.compare import clique_batch, cut_cliques, place_centres, similar_places
 from evenplace.training.distributed import Ranks
 from evenplace.training.objective import Setup
+from evenplace.training.pair_objective import (
+    clique_batch,
+    cut_cliques,
+    place_centres,
+    similar_places,
+)
+from evenplace.training.photo_source import cut_regions
+from evenplace.training.recipe_variants import corner
 from evenplace.training.schedule import Average, rate, warm_up
 from evenplace.training.specs import MiningSpec, TrainingSpec
-from evenplace.training.triplets import mine_triplets
-from evenplace.training.variants import corner
+from evenplace.training.triplet_objective import mine_triplets
+from evenplace.training.trunk_cache import ViewSettings
 from tests.drawn import photos_at, unit
 
 

@@ -53,7 +53,7 @@ def coverage(
 
 def _hold_out(engine: "Search") -> "HeldOut | None":
     """Ask about some of the run's own photos, each left out, and say how that went."""
-    from evenplace.run.held_out import hold_out
+    from evenplace.run.leave_one_out import hold_out
 
     with bars() as announce:
         held = hold_out(engine, progress=announce("asking about its own photos"))

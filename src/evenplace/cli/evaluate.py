@@ -141,7 +141,7 @@ def _read(run: "Run", asked: Asked, which: Which, promise: Promise) -> "Photos |
 
 def _without_truth(run: "Run", queries: list[Path], promise: Promise, why: str) -> None:
     """What can be said of photos without positions; recall cannot."""
-    from evenplace.run.unlabelled import judge_unlabelled
+    from evenplace.run.answer_summary import judge_unlabelled
 
     tell(f"no recall: {why.split(';')[0]}")
     with bars() as announce:

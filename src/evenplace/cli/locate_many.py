@@ -17,10 +17,10 @@ from evenplace.errors import PhotoError, RunError, SettingError
 if TYPE_CHECKING:
     from evenplace.photos.asked import Asked
     from evenplace.retrieval.calibration import Calibration
+    from evenplace.run.geotagging import Tagged, Tagging
     from evenplace.run.journal import Journal
-    from evenplace.run.located import Located
+    from evenplace.run.locate_many import Located
     from evenplace.run.run import Run
-    from evenplace.run.tagging import Tagged, Tagging
 
 SHOWN = 20  # lines of the table on screen
 WIDE = 100  # columns of it: a terminal's
@@ -87,7 +87,7 @@ class Tags:
                 "positions are only written where they are sure enough; say how sure with "
                 "--min-precision, such as 0.95"
             )
-        from evenplace.run.tagging import Tagging
+        from evenplace.run.geotagging import Tagging
 
         copies = None if self.in_place else self.copies
         return Tagging(exif=self.write_exif, copies=copies, replace=replace)
@@ -114,9 +114,9 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
     from evenplace.retrieval import open_index
     from evenplace.retrieval.answer_json import index_name
     from evenplace.retrieval.calibration import least_confidence
-    from evenplace.run.located import UNREADABLE
-    from evenplace.run.tagging import write_positions
-    from evenplace.run.walks import follow
+    from evenplace.run.geotagging import write_positions
+    from evenplace.run.locate_many import UNREADABLE
+    from evenplace.run.sequence import follow
 
     index = open_index(run.folder / "index")
     for out in many.output.files:
@@ -153,7 +153,7 @@ def locate_many(run: "Run", asked: "Asked", many: Many) -> None:
 def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, float]":
     """The answers, those of before a stop among them, and how many came in a second."""
     from evenplace.run.journal import Journal
-    from evenplace.run.walks import CANDIDATES
+    from evenplace.run.sequence import CANDIDATES
 
     way = {"index": index, "k": many.k, "min_precision": many.min_precision,
            "verify": many.verify, "every": many.every, "sequence": many.walk.sequence,
@@ -181,7 +181,7 @@ def _ask(run: "Run", asked: "Asked", many: Many, index: str) -> "tuple[Journal, 
 
 def _followed(lines: "list[Located]", many: Many, least: float) -> "list[Located]":
     """The answers with their neighbours heard, with as many matches as were asked for."""
-    from evenplace.run.walks import follow
+    from evenplace.run.sequence import follow
 
     found, warning = follow(lines, many.walk.speed, many.walk.order, least)
     if warning:
@@ -268,7 +268,7 @@ def _say_tagged(tagged: "Tagged") -> None:
 
 def undo_positions(listed: Path) -> None:
     """Take back what was written, and refuse at the end if some of it could not be."""
-    from evenplace.run.tagging import undo
+    from evenplace.run.geotagging import undo
 
     undone, changed = undo(listed)
     say(

@@ -16,7 +16,7 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="for machines")] = False,
 ) -> None:
     """List every named system, or say everything about one."""
-    from evenplace.training.catalogue import cards
+    from evenplace.training.method_cards import cards
 
     found = cards([name] if name else None)
     if as_json:

@@ -48,7 +48,7 @@ def train(
     from evenplace.run.run import Run
     from evenplace.training.distributed import leave_ranks, rank_of_process
     from evenplace.training.recipe import find_recipe
-    from evenplace.training.variants import corner, rehearsal, with_loss
+    from evenplace.training.recipe_variants import corner, rehearsal, with_loss
 
     recipe = find_recipe(method, preset)
     recipe = (with_loss(recipe, loss, preset) if loss else recipe).changed(settings or [])

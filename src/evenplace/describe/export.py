@@ -19,7 +19,7 @@ from evenplace.arrays import Bytes
 from evenplace.describe.decoding import load_batches
 from evenplace.describe.onnx_engine import ABOUT
 from evenplace.errors import PhotoError, RunError, SettingError, WeightsError
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.checkpoints import load_checkpoint
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.methods import METHODS

@@ -1,11 +1,11 @@
 """Hits → scores."""
 
-from evenplace.evaluation.confidence import Knowing, compare_sources, judge
+from evenplace.evaluation.confidence_curves import Knowing, compare_sources, judge
 from evenplace.evaluation.evaluate import compare, compare_pairs, evaluate, score
+from evenplace.evaluation.intervals import Interval, Paired
 from evenplace.evaluation.predictions import Predictions
 from evenplace.evaluation.scores import Recalls, Scores, join_scores
 from evenplace.evaluation.truth import Truth
-from evenplace.evaluation.uncertainty import Interval, Paired
 
 __all__ = [
     "Interval",

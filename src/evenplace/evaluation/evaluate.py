@@ -14,12 +14,12 @@ from evenplace.arrays import Bools, Doubles, Floats, Ints
 from evenplace.describe.describer import Progress
 from evenplace.errors import PhotoError, SettingError
 from evenplace.evaluation.conditions import find_conditions
-from evenplace.evaluation.confidence import find_sources, refuse
+from evenplace.evaluation.confidence_curves import find_sources, refuse
+from evenplace.evaluation.cost import TIMED, latencies, measure_cost, time_stages
+from evenplace.evaluation.intervals import Interval, Paired, pair
 from evenplace.evaluation.predictions import Predictions, find_spots
 from evenplace.evaluation.scores import Scores, summarise
-from evenplace.evaluation.timing import TIMED, latencies, measure_cost, time_stages
 from evenplace.evaluation.truth import RANKS, Truth, first_right
-from evenplace.evaluation.uncertainty import Interval, Paired, pair
 from evenplace.photos.table import Photos
 from evenplace.places.given import nearest_within
 from evenplace.retrieval import Hits, Search
@@ -54,7 +54,7 @@ def evaluate(
     if cache_folder is None or network is None:  # a pair of networks has no trunk in common
         described = engine.describer.describe(queries.paths, progress=progress)
     else:
-        from evenplace.training.cache import describe_cached  # needs torch, as the cache does
+        from evenplace.training.trunk_cache import describe_cached  # needs torch, as the cache does
 
         described = describe_cached(network, queries.paths, cache_folder, progress)
     if not len(described.rows) and described.skipped:
@@ -144,7 +144,8 @@ def predict(
     guesses: (Q, n) the classifier's best places, of which the shortlist may keep fewer.
     """
     hits, database, known = asked.hits, engine.index.photos, engine.index.places
-    right = _right(truth, queries, database, hits.rows)
+    of = np.repeat(np.arange(len(queries)), hits.rows.shape[1])
+    right = truth.right(queries, database, of, hits.rows.ravel()).reshape(hits.rows.shape)
     positives = truth.positives(queries, database)
     places, tiers = query_places(engine, queries, truth.radius)
     names, spots = _hit_photos(engine, hits.rows)
@@ -210,11 +211,6 @@ def _hit_photos(engine: Search, rows: Ints) -> tuple[NDArray[np.object_], Double
     spots = np.full((*rows.shape, 2), np.nan)
     spots[there] = engine.index.spots(rows[there])[:, :2]
     return names, spots
-
-
-def _right(truth: Truth, queries: Photos, database: Photos, rows: Ints) -> Bools:
-    asked = np.repeat(np.arange(len(rows)), rows.shape[1])
-    return truth.right(queries, database, asked, rows.ravel()).reshape(rows.shape)
 
 
 def _first_centre(engine: Search, queries: Photos, guesses: Ints, radius: float) -> Ints:

@@ -14,11 +14,11 @@ import numpy as np
 from evenplace.arrays import Bools, Ints
 from evenplace.errors import RunError
 from evenplace.evaluation.conditions import LABELS
-from evenplace.evaluation.confidence import Knowing, judge
+from evenplace.evaluation.confidence_curves import Knowing, judge
+from evenplace.evaluation.cost import Cost, mean_cost
+from evenplace.evaluation.intervals import Interval, interval
 from evenplace.evaluation.predictions import Predictions, join_predictions
-from evenplace.evaluation.timing import Cost, mean_cost
 from evenplace.evaluation.truth import RANKS, Truth, average_precisions
-from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.files import write_json
 from evenplace.photos.table import Skipped
 from evenplace.places.table import Places

@@ -5,7 +5,7 @@ Same call as `classification`.
 
 # B batch · C places · S columns at hand · y the true place · n photos per place · p share
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evenplace.errors import SettingError
 
-from .classification import CosineLoss, cross_entropy, weighted_mean, with_margin
+from .classification import CosineLoss, Softmax, cross_entropy, weighted_mean, with_margin
 from .prior import LARGEST_SHARE, Counts, PriorLoss, photographed, require_nonnegative, shares
 from .softmax import Columns, check_batch, sum_over_ranks, target_losses
 
@@ -110,8 +110,7 @@ def label_distribution_margin(
     margins: Tensor,
     *,
     scale: float = 30.0,
-    weights: Tensor | None = None,
-    columns: Columns | None = None,
+    **softmax: Unpack[Softmax],
 ) -> Tensor:
     """Ask rare places to win by more cosine (LDAM, Cao et al. 2019).
 
@@ -120,14 +119,11 @@ def label_distribution_margin(
     margins: (C,) as `label_margins`; equal ones are `large_margin_cosine`.  `weights` are for
     its second phase, the deferred re-weighting.
     """
-    return with_margin(
-        cosines,
-        labels,
-        scale,
-        lambda cosine: cosine - margins[labels].to(cosine.dtype),
-        weights=weights,
-        columns=columns,
-    )
+
+    def narrowed(cosine: Tensor) -> Tensor:
+        return cosine - margins[labels].to(cosine.dtype)
+
+    return with_margin(cosines, labels, scale, narrowed, **softmax)
 
 
 def rarities(counts: Counts) -> Tensor:
@@ -151,13 +147,11 @@ def adaptive_logit_adjustment(
     The "hard classes" of the paper's related work.  rarity: (C,) as `rarities`; 0 is
     cross-entropy.
     """
-    return with_margin(
-        cosines,
-        labels,
-        scale,
-        lambda cosine: cosine - rarity[labels].to(cosine.dtype) * (1 - cosine) / 2,
-        columns=columns,
-    )
+
+    def narrowed(cosine: Tensor) -> Tensor:
+        return cosine - rarity[labels].to(cosine.dtype) * (1 - cosine) / 2
+
+    return with_margin(cosines, labels, scale, narrowed, columns=columns)
 
 
 def distribution_balanced(

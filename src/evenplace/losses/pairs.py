@@ -61,9 +61,7 @@ def multi_similarity(
     how = PullPush(gamma_p, gamma_n, tau, mining if indices_tuple is None else None)
     shift = _shift(offsets, labels, ref_labels)  # (R,)
     losses = anchor_losses(s, find_pairs(labels, indices_tuple, ref_labels), how, shift)
-    if weights is not None:
-        losses = losses * of_places(weights, labels).to(losses.dtype)
-    return losses.sum() / max(len(losses), 1)
+    return _weighted(losses, labels, weights).sum() / max(len(losses), 1)
 
 
 def low_visit_bias_pairs(
@@ -120,10 +118,9 @@ def contrastive(
     d = distances(similarities(descriptors, labels, ref_emb, ref_labels))  # (B, R)
     first, positives, second, negatives = list_pairs(labels, indices_tuple, ref_labels)
     apart = d + _shift(offsets, labels, ref_labels).to(d.dtype)
-    w = None if weights is None else of_places(weights, labels)  # (B,)
-    near = _hinge_mean(d[first, positives] - pos_margin, first, w, squared=squared)
-    far = _hinge_mean(neg_margin - apart[second, negatives], second, w, squared=squared)
-    return near + far
+    near, far = d[first, positives] - pos_margin, neg_margin - apart[second, negatives]
+    pull = _hinge_mean(near, labels[first], weights, squared=squared)
+    return pull + _hinge_mean(far, labels[second], weights, squared=squared)
 
 
 def triplet(
@@ -153,8 +150,7 @@ def triplet(
     d = distances(s)
     apart = d + _shift(offsets, labels, ref_labels).to(d.dtype)
     gap = d[found.anchors, found.positives] - apart[found.anchors, found.negatives]  # (T,)
-    w = None if weights is None else of_places(weights, labels)  # (B,)
-    return _hinge_mean(gap + margin, found.anchors, w)
+    return _hinge_mean(gap + margin, labels[found.anchors], weights)
 
 
 def sare(
@@ -184,8 +180,7 @@ def sare(
         anchors, losses = _joint_losses(gap / temperature, found, s.shape[1])
     else:
         anchors, losses = found.anchors, F.softplus(gap / temperature)
-    w = None if weights is None else of_places(weights, labels)  # (B,)
-    return _weighted(losses, anchors, w).sum() / max(len(losses), 1)
+    return _weighted(losses, labels[anchors], weights).sum() / max(len(losses), 1)
 
 
 def _shift(offsets: Tensor | None, labels: Tensor, ref_labels: Tensor | None) -> Tensor:
@@ -207,17 +202,17 @@ def distances(similarity: Tensor) -> Tensor:
 
 
 def _hinge_mean(
-    excess: Tensor, anchors: Tensor, w: Tensor | None, *, squared: bool = False
+    excess: Tensor, labels: Tensor, weights: Tensor | None, *, squared: bool = False
 ) -> Tensor:
     """Average the hinge of (T,) pairs or triplets over those where it is not 0."""
     hinge = excess.relu()
     count = hinge.count_nonzero().clamp(min=1)
-    return _weighted(hinge**2 / 2 if squared else hinge, anchors, w).sum() / count
+    return _weighted(hinge**2 / 2 if squared else hinge, labels, weights).sum() / count
 
 
-def _weighted(losses: Tensor, anchors: Tensor, w: Tensor | None) -> Tensor:
-    """Each of (T,) losses times the weight of its anchor's place.  w: (B,)."""
-    return losses if w is None else losses * w[anchors].to(losses.dtype)
+def _weighted(losses: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """Each of (T,) losses times the weight of its anchor's place.  labels: (T,) of the anchors."""
+    return losses if weights is None else losses * of_places(weights, labels).to(losses.dtype)
 
 
 def _joint_losses(exponents: Tensor, found: Triplets, others: int) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,10 @@ class SampledClassifier(nn.Module):
 
     def compare(self, descriptors: Tensor, labels: Tensor, columns: Columns | None) -> Tensor:
         """Cosines of (B, D) descriptors to this step's places, (B, S).  labels: whose they are."""
-        return F.normalize(descriptors, dim=1) @ F.normalize(self._rows(columns), dim=1).T
+        rows: Tensor = self.prototypes
+        if columns is not None and len(columns.places) < len(rows):
+            rows = F.embedding(columns.places - self.first, rows, sparse=self.sparse)
+        return F.normalize(descriptors, dim=1) @ F.normalize(rows, dim=1).T
 
     def full_prototypes(self) -> Tensor:
         """Bring the prototypes of all places together, on every rank: (C, D), detached."""
@@ -98,11 +101,6 @@ class SampledClassifier(nn.Module):
         kept = lot.topk(wanted).indices.sort().values  # (S,)
         bonus = _bonus(lot[kept] == 2.0, size) if self.corrected else None
         return Columns(kept + self.first, bonus, self.group)
-
-    def _rows(self, columns: Columns | None) -> Tensor:
-        if columns is None or len(columns.places) == len(self.prototypes):
-            return self.prototypes
-        return F.embedding(columns.places - self.first, self.prototypes, sparse=self.sparse)
 
 
 def _bonus(present: Tensor, size: int) -> Tensor:

@@ -66,7 +66,7 @@ class LevelClassifiers(nn.Module):
         product   Π_l p_l(parent_l(c))     HGE: coarse levels rule out, fine ones decide
         sum       Σ_l p_l(parent_l(c))     CPlaNet: any level may vouch for a place
 
-    The product is `joint`'s, the sum `retrieval.levels`'.  parents: (L, C), the class of each
+    The product is `joint`'s, the sum `retrieval.level_scores`'.  parents: (L, C), the class of each
     place at each level, counted from 0.
     """
 

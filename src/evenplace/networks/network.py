@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from evenplace.errors import SettingError
 from evenplace.networks.aggregators import AGGREGATORS, Request
-from evenplace.networks.backbones import Backbone, build_backbone
+from evenplace.networks.build_backbone import Backbone, build_backbone
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.methods import NetworkSpec
 from evenplace.photos.pictures import height_width

@@ -29,7 +29,7 @@ from evenplace.places import Places
 from evenplace.report.map import Cells, Points, map_html
 from evenplace.report.page import Figure, Section, page, part, say, templates
 from evenplace.report.pictures import Pictures
-from evenplace.run.located import ABSTAINED, UNREADABLE, Located
+from evenplace.run.locate_many import ABSTAINED, UNREADABLE, Located
 
 Lines = Sequence[Located]
 GLOBE = (".geojson", ".gpx", ".kml")  # kinds of files that know degrees only

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenplace.arrays import Ints
 from evenplace.errors import PlaceError
-from evenplace.evaluation.uncertainty import Interval
+from evenplace.evaluation.intervals import Interval
 from evenplace.photos.read import read_photos
 from evenplace.photos.table import Photos
 from evenplace.places import make_partition

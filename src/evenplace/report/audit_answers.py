@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evenplace.arrays import Bools, Doubles
 from evenplace.errors import PhotoError
+from evenplace.evaluation.intervals import Interval, interval
 from evenplace.evaluation.predictions import read_texts
-from evenplace.evaluation.uncertainty import Interval, interval
 from evenplace.photos.layouts.sfxl import read_names
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places

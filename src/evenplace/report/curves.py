@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from evenplace.arrays import Doubles
 from evenplace.evaluation import Scores
-from evenplace.evaluation.confidence import Curve, reliability, trace
+from evenplace.evaluation.confidence_curves import Curve, reliability, trace
 from evenplace.report.figures import INK, STYLE, SYSTEM_COLOURS, blank, thin
 
 SOURCE_COLOURS = {

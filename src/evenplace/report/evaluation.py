@@ -30,7 +30,7 @@ from evenplace.report.pictures import Pictures, sample_pictures
 from evenplace.report.reasons import REASON_COLUMNS, reason_rows, tell_reasons
 from evenplace.report.scatter import LEAST, tail_places
 from evenplace.retrieval import Index, open_index
-from evenplace.retrieval.verification import REFUTED, VERIFIED
+from evenplace.retrieval.point_matching import REFUTED, VERIFIED
 
 A_PAGE = 300  # photos of places inside the page; the others are links
 PICTURED = 150  # queries whose photos the map shows; wrong answers first

@@ -12,7 +12,7 @@ from evenplace.arrays import Bools
 from evenplace.evaluation import Scores
 from evenplace.photos.files import shipped_tables
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.verification import REFUTED, VERIFIED
+from evenplace.retrieval.point_matching import REFUTED, VERIFIED
 
 RIGHT = "right"
 REASONS = shipped_tables("report/assets/reasons.toml")  # and what is told of each

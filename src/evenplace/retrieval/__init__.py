@@ -2,9 +2,9 @@
 
 from evenplace.retrieval import spectrum
 from evenplace.retrieval.answers import Answer, Batch, Hit, Hits, PlaceGuess
-from evenplace.retrieval.engine import Search
 from evenplace.retrieval.index import Index, open_index, verify_index
 from evenplace.retrieval.positions import Ellipse, Position
+from evenplace.retrieval.search import Search
 
 __all__ = [
     "Answer",

@@ -6,24 +6,25 @@ N photos · C places · D descriptor
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from evenplace.arrays import Floats
 from evenplace.describe.describer import Described
-from evenplace.describe.parts import Parts
+from evenplace.describe.descriptor_parts import Parts
 from evenplace.errors import IndexFileError
 from evenplace.networks.classifiers import GroupClassifiers, LevelClassifiers
 from evenplace.networks.fingerprint import fingerprint
 from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Rows
+from evenplace.retrieval.array_files import Column, Rows
 from evenplace.retrieval.codec import Codec, Descriptors
 from evenplace.retrieval.codec_choice import choose_codec
-from evenplace.retrieval.generation import (
+from evenplace.retrieval.index import ROWS, Index, open_index
+from evenplace.retrieval.index_writer import (
     Order,
     arrived,
     once,
@@ -33,15 +34,23 @@ from evenplace.retrieval.generation import (
     write_prototypes,
     write_rows,
 )
-from evenplace.retrieval.index import ROWS, Index, open_index
 from evenplace.retrieval.learned_prototypes import find_prototypes
-from evenplace.retrieval.levels import Levels
+from evenplace.retrieval.level_scores import Levels
 from evenplace.retrieval.manifest import Draft, Manifest, writing
 from evenplace.retrieval.prototypes import MEANS, fill_means, mark_means, photo_spread, reach
 from evenplace.retrieval.spectrum import draw_frequencies, write_spectra
 
 SCALE = 30.0
 _TURNED = ("descriptors", "exact")  # columns that say how descriptors are kept
+
+
+class Laid(TypedDict, total=False):
+    """What is laid out beside descriptors and how, whoever made them: `index_descriptors`."""
+
+    spectra: Sequence[str]
+    extra: Mapping[str, Any] | None
+    keep: str | int | None
+    whole: Callable[[int], None]
 
 
 def index_described(
@@ -52,16 +61,13 @@ def index_described(
     out: Path,
     *,
     prototypes: str = "cosine",
-    spectra: Sequence[str] = (),
-    extra: Mapping[str, Any] | None = None,
-    keep: str | int | None = None,
-    whole: Callable[[int], None] = lambda dim: None,
+    **laid: Unpack[Laid],
 ) -> Index:
     """Lay out what a network has described.
 
     Its prototypes find the places; one that knows no places, and only ranks, gets their means, and
     so do cities that nobody trained in (`reach`).  prototypes: as a recipe's [search] has it.
-    descriptors, photos, extra, keep, whole: as in `index_descriptors`.
+    descriptors, photos, laid: as in `index_descriptors`.
     """
     known, made = None, prototypes not in ("cosine", "raw")
     if network.place_count and not made:
@@ -76,12 +82,9 @@ def index_described(
         prototypes=found.prototypes,
         model=fingerprint(network),
         scale=None if found.prototypes is None else network.scale,
-        spectra=spectra,
-        extra=extra,
         levels=_levels(network) if found.places is places and not made else None,
-        keep=keep,
         learn=prototypes if made else MEANS,
-        whole=whole,
+        **laid,
     )
 
 

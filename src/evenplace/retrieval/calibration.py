@@ -81,7 +81,8 @@ class Calibration:
         """Probability that the answer is right.  likeness: cosine of the answer.  (Q,) -> (Q,)."""
         alike = 0.0 if likeness is None else np.asarray(likeness, np.float64)
         score = self.weights[0] * np.asarray(raw, np.float64) + self.weights[1] * alike
-        return _sigmoid(score + self.offset).astype(np.float32)
+        chance: Doubles = 1 / (1 + np.exp(-np.maximum(score + self.offset, -60)))
+        return chance.astype(np.float32)
 
     def threshold(self, precision: float) -> float:
         """The probability from which every answer is as sure as asked, and all of them are.
@@ -171,10 +172,6 @@ def _lower_bound(right: NDArray[np.int64], kept: NDArray[np.int64], z: float = _
     half = z * np.sqrt(share * (1 - share) / kept + (z / (2 * kept)) ** 2)
     bound: Doubles = (share + z * z / (2 * kept) - half) / (1 + z * z / kept)
     return bound
-
-
-def _sigmoid(score: Doubles) -> Doubles:
-    return 1 / (1 + np.exp(-np.maximum(score, -60)))
 
 
 def least_confidence(

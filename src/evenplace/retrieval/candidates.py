@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Floats, starts_of
-from evenplace.retrieval.arrays import Rows
-from evenplace.retrieval.sorting import sorted_within
+from evenplace.retrieval.array_files import Rows
+from evenplace.retrieval.top_k import sorted_within
 
 SCALE = 30.0  # makes odds of cosines
 _EACH = ("rows", "places", "cosines", "log_posterior")  # what a candidate has

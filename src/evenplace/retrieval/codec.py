@@ -29,7 +29,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from evenplace.arrays import Floats, unit
 from evenplace.errors import SettingError, unknown_name
-from evenplace.retrieval.arrays import Column, Rows, compare_rows, map_array, widened, write_array
+from evenplace.retrieval.array_files import (
+    Column,
+    Rows,
+    compare_rows,
+    map_array,
+    widened,
+    write_array,
+)
 
 SAMPLE = 16_384  # photos that a codec is fitted to
 AXES_SAMPLE = 4096  # of them, for axes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenplace.arrays import evenly
 from evenplace.places.tiers import TIERS
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.codec import (
     AXES_SAMPLE,
     REFINED,
@@ -23,7 +23,7 @@ from evenplace.retrieval.codec import (
     codec_for,
     fit_codec,
 )
-from evenplace.retrieval.generation import Order
+from evenplace.retrieval.index_writer import Order
 from evenplace.retrieval.learned_axes import learn_axes
 
 ALLOWED = 0.5  # points of R@1 that `--bytes` may lose

@@ -9,7 +9,7 @@ how much to trust them.  A calibration (`calibration.py`) makes a probability of
 Several witnesses at once are weighed as held-out photos taught (`LearnedConfidence`):
 
     evidence   log odds of the answer's surroundings, by the score after the second look
-    matches    what the answer's inliers are worth (`verification.worth`)
+    matches    what the answer's inliers are worth (`point_matching.worth`)
     lead       by how much that is more than the best of what says something else
     likeness   cosine of the descriptors
 
@@ -30,8 +30,8 @@ from evenplace.arrays import Doubles, Floats
 from evenplace.errors import unknown_name
 from evenplace.photos.nearby import turn
 from evenplace.retrieval.candidates import SCALE, Pool, Ranking, Rankings
+from evenplace.retrieval.point_matching import worth
 from evenplace.retrieval.positions import RADIUS, Around
-from evenplace.retrieval.verification import worth
 
 Spots = NDArray[np.float64]
 Same = NDArray[np.bool_]

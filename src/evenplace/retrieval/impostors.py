@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from evenplace.arrays import Floats, evenly, ranges, unit
 from evenplace.describe.onnx_engine import own_cores
-from evenplace.retrieval.arrays import Rows, dots, widened
-from evenplace.retrieval.coarse import Coarse, exact_pass, multiplied
+from evenplace.retrieval.array_files import Rows, dots, widened
+from evenplace.retrieval.shortlist_codes import Coarse, exact_pass, multiplied
 
 Spots = NDArray[np.float64]
 APART, NEIGHBOURS = 50.0, 10

@@ -42,11 +42,11 @@ from evenplace.errors import EvenPlaceError, PhotoError
 from evenplace.photos.choose import canonical
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Column, Rows, map_array, map_photos, widened
-from evenplace.retrieval.coarse import Coarse
+from evenplace.retrieval.array_files import Column, Rows, map_array, map_photos, widened
 from evenplace.retrieval.codec import Codec, Descriptors
-from evenplace.retrieval.levels import Levels
+from evenplace.retrieval.level_scores import Levels
 from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.shortlist_codes import Coarse
 from evenplace.retrieval.spectrum import COUNT, SEED, PolarSpectra
 
 T = TypeVar("T")

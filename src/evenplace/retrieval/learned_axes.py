@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from evenplace.arrays import draw_pairs
-from evenplace.retrieval.arrays import widened
+from evenplace.retrieval.array_files import widened
 from evenplace.retrieval.codec import Codec
-from evenplace.retrieval.generation import Order
+from evenplace.retrieval.index_writer import Order
 
 _PAIRS, _BLOCK = 8192, 1024
 _SHRINK = 0.3  # s; from 0.1 to 1 the same on development photos of Cambridge

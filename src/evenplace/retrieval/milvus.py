@@ -12,18 +12,18 @@ Q queries · D descriptor · N photos
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from evenplace.arrays import Floats
 from evenplace.errors import IndexFileError
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.stores import Candidates, Nearest, photos_of
 
-T = TypeVar("T")
 PATIENCE = 10.0  # seconds for one answer
 _MOST = 16_384  # answers Milvus gives to one search
 _BLOCK = 1000
@@ -46,22 +46,24 @@ class MilvusStore:
         client: Any = None,
     ) -> None:
         self.index, self.uri, self.patience = index, uri, patience
-        self.client = client or _asked(uri, lambda: _connected(uri, patience))
         self.collection = collection_of(index, name)
-        if not _asked(uri, lambda: self.client.has_collection(self.collection, timeout=patience)):
-            raise IndexFileError(
-                f"{uri} holds no photos of generation {index.manifest.generation} of "
-                f"{index.folder}; fill it: evenplace index store RUN {uri}"
-            )
-        _asked(uri, lambda: self.client.load_collection(self.collection, timeout=patience))
+        with _asking(uri):
+            self.client = client or _connected(uri, patience)
+            if not self.client.has_collection(self.collection, timeout=patience):
+                raise IndexFileError(
+                    f"{uri} holds no photos of generation {index.manifest.generation} of "
+                    f"{index.folder}; fill it: evenplace index store RUN {uri}"
+                )
+            self.client.load_collection(self.collection, timeout=patience)
 
     @classmethod
     def fill(
         cls, index: Index, uri: str, name: str = "evenplace", *, client: Any = None
     ) -> "MilvusStore":
         """Copy the index's descriptors into a collection, and switch the store to it."""
-        client = client or _asked(uri, lambda: _connected(uri, PATIENCE))
-        _asked(uri, lambda: _fill(index, client, name))
+        with _asking(uri):
+            client = client or _connected(uri, PATIENCE)
+            _fill(index, client, name)
         return cls(index, uri, name, client=client)
 
     def candidates(self, queries: Floats, places: Sequence[Rows]) -> Candidates:
@@ -103,17 +105,11 @@ class MilvusStore:
         return found
 
     def _search(self, query: Floats, filtered: str, limit: int) -> tuple[Rows, Floats]:
-        hits = _asked(
-            self.uri,
-            lambda: self.client.search(
-                self.collection,
-                [query.tolist()],
-                filter=filtered,
-                limit=limit,
-                anns_field="descriptor",
-                timeout=self.patience,
-            )[0],
-        )
+        with _asking(self.uri):
+            hits = self.client.search(
+                self.collection, [query.tolist()], filter=filtered, limit=limit,
+                anns_field="descriptor", timeout=self.patience,
+            )[0]  # fmt: skip
         rows = np.array([hit["row"] for hit in hits], np.int64)
         cosines = np.array([hit["distance"] for hit in hits], np.float32)
         inside = (rows >= 0) & (rows < len(self.index))
@@ -147,10 +143,11 @@ def _connected(uri: str, patience: float) -> Any:
     return MilvusClient(uri, timeout=patience)
 
 
-def _asked(uri: str, call: Callable[[], T]) -> T:
+@contextmanager
+def _asking(uri: str) -> Iterator[None]:
     """Ask the store; whatever it does instead of answering is one sentence."""
     try:
-        return call()
+        yield
     except IndexFileError:
         raise
     except Exception as cause:  # its client raises its own, gRPC's, and plain ones

@@ -18,7 +18,7 @@ import numpy as np
 from evenplace.arrays import Bytes
 from evenplace.describe.describer import Progress
 from evenplace.errors import IndexFileError, PhotoError
-from evenplace.retrieval.arrays import Column
+from evenplace.retrieval.array_files import Column
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import Features, LocalFeatures, features_of
 

@@ -19,7 +19,7 @@ from evenplace.arrays import Floats, evenly
 from evenplace.photos.table import Photos
 from evenplace.places.new_places import database_places, open_places, unknown_cities
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 
 MEANS = "means"  # a kind of prototypes, and a column of `Places.extra`: 1 where one is a mean
 _ASKED, _RIVALS = 256, 4096

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.arrays import Floats, evenly, unit
-from evenplace.retrieval.arrays import Column, Rows
+from evenplace.retrieval.array_files import Column, Rows
 from evenplace.retrieval.codec import Descriptors
 from evenplace.retrieval.index import Index
 

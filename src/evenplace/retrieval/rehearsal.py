@@ -19,7 +19,7 @@ from evenplace.photos.files import whole_file
 from evenplace.places.tiers import TIERS
 from evenplace.retrieval.calibration import Calibration, Way, fit_calibration
 
-KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.rehearsal`
+KINDS = ("taken", "light", "away")  # ways in which a photo asked: `run.scenarios`
 _COLUMNS = ("confidence", "facing", "metres", "degrees", "likeness", "tier", "kind")
 _FITTED = [KINDS.index(kind) for kind in ("taken", "light")]  # what the curve is fitted to
 

@@ -16,7 +16,7 @@ from evenplace.arrays import Floats
 from evenplace.errors import RunError, SettingError, unknown_name
 from evenplace.photos.files import write_json
 from evenplace.retrieval import spectrum
-from evenplace.retrieval.arrays import Rows, dots
+from evenplace.retrieval.array_files import Rows, dots
 from evenplace.retrieval.candidates import Pool, Pools, Ranking, Rankings, rank_pools
 from evenplace.retrieval.spectrum import COUNT, PHASES, PolarSpectra, as_turns, blend
 

@@ -26,7 +26,7 @@ from evenplace.describe.decoding import in_order
 from evenplace.describe.onnx_engine import own_cores
 from evenplace.errors import PhotoError, SettingError
 from evenplace.retrieval.answers import Hit
-from evenplace.retrieval.arrays import Rows
+from evenplace.retrieval.array_files import Rows
 from evenplace.retrieval.candidates import Pools, Ranking, Rankings
 from evenplace.retrieval.index import Index
 from evenplace.retrieval.local_features import (
@@ -36,7 +36,7 @@ from evenplace.retrieval.local_features import (
     features_of,
 )
 from evenplace.retrieval.packed_features import Packing, kept_points
-from evenplace.retrieval.verification import verify, worth
+from evenplace.retrieval.point_matching import verify, worth
 
 Picture = str | bytes | Image.Image | Features
 COUNT = 50

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from evenplace.arrays import Floats, starts_of
-from evenplace.retrieval.arrays import Column, Rows, compare_rows, widened
+from evenplace.retrieval.array_files import Column, Rows, compare_rows, widened
 from evenplace.retrieval.candidates import Pools, rank_pools, sum_spans
-from evenplace.retrieval.coarse import Found, exact_pass
 from evenplace.retrieval.index import Index
+from evenplace.retrieval.shortlist_codes import Found, exact_pass
 from evenplace.retrieval.stores import Nearest, Store
 
 _REFINED = 100  # candidates of a query

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from evenplace.arrays import Floats, evenly
 from evenplace.errors import unknown_name
-from evenplace.retrieval.arrays import Rows, map_array, widened, write_array, write_blocks
+from evenplace.retrieval.array_files import Rows, map_array, widened, write_array, write_blocks
 from evenplace.retrieval.prototypes import photo_spread
 
 FREQUENCIES = ("paper", "multiscale", "matched")

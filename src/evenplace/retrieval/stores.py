@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenplace.arrays import Floats, ranges, starts_of
-from evenplace.retrieval.arrays import Column, Rows, read_ahead
+from evenplace.retrieval.array_files import Column, Rows, read_ahead
 from evenplace.retrieval.index import Index
-from evenplace.retrieval.sorting import Best
+from evenplace.retrieval.top_k import TopK
 
 _CHUNK = 4096  # photos of a whole database compared at a time
 _EVERY = -3e38  # below every cosine
@@ -80,7 +80,7 @@ class EmbeddedStore:
 
     def nearest(self, queries: Floats, k: int, without: Sequence[Rows] | None = None) -> Nearest:
         """One pass over all descriptors, however many queries there are."""
-        best = Best(len(queries), k)
+        best = TopK(len(queries), k)
         hidden, hiding = _hidden(without or [])
         every = np.arange(len(self.index))
         for first, block in read_ahead(self.index.vectors, every, _CHUNK):

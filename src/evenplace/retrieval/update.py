@@ -10,7 +10,7 @@ N photos · C places · D descriptor · W numbers a photo
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,10 @@ from evenplace.photos.choose import first_of_each
 from evenplace.photos.table import Photos, join_photos
 from evenplace.places.new_places import open_places
 from evenplace.places.table import Places
-from evenplace.retrieval.arrays import Rows, widened
+from evenplace.retrieval.array_files import Rows, widened
 from evenplace.retrieval.codec import Descriptors
-from evenplace.retrieval.generation import (
+from evenplace.retrieval.index import Index, open_index
+from evenplace.retrieval.index_writer import (
     BLOCK,
     by_place,
     check_units,
@@ -33,10 +34,16 @@ from evenplace.retrieval.generation import (
     write_layout,
     write_prototypes,
 )
-from evenplace.retrieval.index import Index, open_index
 from evenplace.retrieval.manifest import Draft, writing
 from evenplace.retrieval.prototypes import MEANS, PlaceMeans, fit_scale, mark_means
 from evenplace.retrieval.spectrum import PolarSpectra
+
+
+class Given(TypedDict, total=False):
+    """What comes with descriptors, as `add_photos` takes it."""
+
+    model: str
+    extra: Mapping[str, NDArray[Any]] | None
 
 
 def add_photos(
@@ -46,25 +53,25 @@ def add_photos(
     *,
     model: str = "foreign",
     extra: Mapping[str, NDArray[Any]] | None = None,
+    known: bool = False,
 ) -> Index:
-    """Add photos that the index does not have yet.
+    """Add photos that the index does not have yet; known: `replace_photos`.
 
     descriptors: (N, D) unit, by the model that wrote the index.  extra: what else the index keeps
     of each photo, (N, W) by name.
     """
-    return _put(folder, descriptors, photos, model, extra, known=False)
+    with writing(Path(folder)) as draft:
+        index = open_index(folder)
+        given = _checked(index, descriptors, photos, model, extra or {})
+        _write_next(draft, index, find_changed(index, photos.paths, known=known), photos, given)
+    return open_index(folder)
 
 
 def replace_photos(
-    folder: str | Path,
-    descriptors: Any,
-    photos: Photos,
-    *,
-    model: str = "foreign",
-    extra: Mapping[str, NDArray[Any]] | None = None,
+    folder: str | Path, descriptors: Any, photos: Photos, **given: Unpack[Given]
 ) -> Index:
     """Put new descriptors and positions in the place of photos the index has, by their paths."""
-    return _put(folder, descriptors, photos, model, extra, known=True)
+    return add_photos(folder, descriptors, photos, known=True, **given)
 
 
 def remove_photos(folder: str | Path, paths: Iterable[str]) -> Index:
@@ -90,23 +97,6 @@ def half_done(folders: Iterable[Path], paths: list[str]) -> bool:
     """
     one, other = (open_index(folder).find(paths) >= 0 for folder in folders)
     return bool((one.all() and not other.any()) or (other.all() and not one.any()))
-
-
-def _put(
-    folder: str | Path,
-    descriptors: Any,
-    photos: Photos,
-    model: str,
-    extra: Mapping[str, NDArray[Any]] | None,
-    *,
-    known: bool,
-) -> Index:
-    """Write photos into the next generation: all of them known to this one, or none."""
-    with writing(Path(folder)) as draft:
-        index = open_index(folder)
-        given = _checked(index, descriptors, photos, model, extra or {})
-        _write_next(draft, index, find_changed(index, photos.paths, known=known), photos, given)
-    return open_index(folder)
 
 
 def find_changed(index: Index, paths: list[str], *, known: bool) -> Rows:

@@ -1,119 +1,233 @@
-"""A run opened for questions: its recipe's search settings, and what `tune` learned for them."""
+"""A run that answers, as a box does too: one photo, many, or the queries of an evaluation.
 
-from typing import Any
+Knows nothing of training and indexing, which need torch: `run.py` adds them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenplace.retrieval import Search, open_index
-from evenplace.retrieval.calibration import Calibration, Way
-from evenplace.retrieval.rehearsal import Rehearsal
-from evenplace.retrieval.rerank import Fused, build_reranker
-from evenplace.retrieval.second_look import LookWeights, SecondLook, refuse_absent, say_look
-from evenplace.run.learned_look import LearnedLook
+from evenplace.describe.describer import Progress
+from evenplace.errors import SettingError
+from evenplace.evaluation import Scores, Truth, evaluate, score
+from evenplace.evaluation.abstention import Abstention, abstain
+from evenplace.photos.asked import Asked, find_asked
+from evenplace.photos.files import write_json
+from evenplace.photos.table import Photos
+from evenplace.retrieval import Answer, Search
+from evenplace.retrieval.calibration import Calibration, find_shift, least_confidence
+from evenplace.retrieval.descriptor_files import one_descriptor
+from evenplace.retrieval.manifest import Manifest
+from evenplace.retrieval.second_look import refuse_absent
+from evenplace.run.locate_many import Located, locate_pictures
 from evenplace.run.run_folder import RunFolder
-from evenplace.run.store import open_store
+from evenplace.run.search_settings import open_search, search_settings
+from evenplace.training.recipe import Recipe
 
-_TRIED = 16  # photos looked for before it is said that none is there
+if TYPE_CHECKING:  # what trains is loaded by the stage that needs it: see `box`
+    from evenplace.training.loop import Announce
 
 
-def open_search(
-    run: RunFolder, radius: float, heading: float | None, expected: int = 1, **changes: Any
-) -> Search:
-    """Open a run with its recipe's search settings, some of them changed.
+class AnsweringRun:
+    """A run folder with an index, asked.
 
-    radius, heading: what makes an answer right, for its confidence to be that probability.
-    expected: photos that will be asked.
+    how: device, engine, precision and batch of whatever describes photos, as `Describer` has them.
     """
-    settings = search_settings(run, radius, heading, changes)
-    if run.second:
-        settings.setdefault("ranked_by", open_index(run / "ranking"))
-    describer = run.open_describer(expected=expected) if run.describes else None
-    index = open_index(run / "index")
-    store = open_store(run, settings.get("ranked_by", index))
-    if settings["look"] is not None:
-        settings["look"] = look = SecondLook(index, *settings["look"])
-        if look.kept is None:
-            some = np.arange(0, len(index), max(1, len(index) // _TRIED))
-            refuse_absent(index.paths(some), "photos of the database, whose points nobody kept")
-    return Search(index, describer, store=store, **settings)
 
+    def __init__(self, folder: str | Path, **how: Any) -> None:
+        self.folder = Path(folder)
+        self.files = RunFolder(self.folder, how)
+        self._opened: Search | None = None
+        self._opened_for: dict[str, Any] = {}
 
-def search_settings(
-    run: RunFolder, radius: float, heading: float | None, changes: dict[str, Any]
-) -> dict[str, Any]:
-    """What the recipe says, what was changed, and what was learned for just that.
+    @classmethod
+    def open(cls, folder: str | Path, **how: Any) -> Self:
+        """A run that is there already."""
+        run = cls(folder, **how)
+        _ = run.recipe
+        return run
 
-    What was learned of the classifier's own ranking says nothing of one by another network.
-    look: how many candidates are looked at a second time, by what, and with which weights.
-    """
-    spec = run.recipe.search
-    settings: dict[str, Any] = {
-        "shortlist": spec.shortlist,
-        "rerank": spec.rerank,
-        "confidence": spec.confidence,
-        "exact": spec.exact,
-        "facing": heading is not None,
-        "features": spec.features,
-        **changes,
-    }
-    if settings["rerank"] == "fused":
-        weighed = (run / "fused.json").exists() and not spec.describer
-        score = Fused.read(run / "fused.json") if weighed else Fused()
-        settings["rerank"] = score.without(spec.without)
-    if settings.setdefault("centre", None) is None:  # a promise is of photos as they are rehearsed
-        settings["centre"] = spec.centre and settings.get("min_precision") is None
-    count, features = settings.pop("verify", None), settings.pop("features")
-    count = spec.verify if count is None else count
-    learned = learned_look(run) if count else None
-    if learned is not None:
-        settings["confidence"] = learned.judge(settings["confidence"])
-    settings["look"] = (count, features, learned and learned.weights) if count else None
-    settings.setdefault("calibration", find_calibration(run, settings, radius, heading))
-    if settings["calibration"] is None and not _means_something(settings["confidence"]):
-        settings["confidence"] = "mass"
-    return settings
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
 
+    @property
+    def recipe(self) -> Recipe:
+        return self.files.recipe
 
-def _means_something(source: Any) -> bool:
-    """Whether a confidence can be read without calibration: log odds cannot."""
-    return isinstance(source, str) and source != "evidence"
+    def search(
+        self,
+        *,
+        radius: float = 25.0,
+        heading: float | None = None,
+        expected: int = 1,
+        **changes: Any,
+    ) -> Search:
+        """The engine behind `locate` and `evaluate`, some of its settings changed.
 
+        radius, heading: what makes an answer right, for its confidence to be that probability.
+        expected: photos it will be asked with, which decides what describes them.
+        """
+        return open_search(self.files, radius, heading, expected, **changes)
 
-def learned_look(run: RunFolder) -> LearnedLook | None:
-    """What `tune` taught of the second look, if it did."""
-    return LearnedLook.read(run / "look.json") if (run / "look.json").exists() else None
+    def calibration(
+        self, radius: float = 25.0, heading: float | None = None, **changes: Any
+    ) -> Calibration | None:
+        """What makes probabilities of confidences; None for settings that were not rehearsed."""
+        found: Calibration | None = search_settings(self.files, radius, heading, changes)[
+            "calibration"
+        ]
+        return found
 
+    def locate(
+        self,
+        photo: str | Path | bytes | NDArray[np.float32] | Any,
+        k: int = 5,
+        *,
+        min_precision: float | None = None,
+        insist: bool = False,
+        verify: int | None = None,
+    ) -> Answer:
+        """Say where a photo was taken, how sure that is, and from what it was concluded.
 
-def find_calibration(
-    run: RunFolder, settings: dict[str, Any], radius: float, heading: float | None
-) -> Calibration | None:
-    """The curve for answers found with these settings; None where they were not rehearsed."""
-    rehearsed = _rehearsal(run, looks=settings["look"] is not None)
-    if rehearsed is None:
-        return None
-    rule, source = settings["rerank"], settings["confidence"]
-    rule = build_reranker(rule) if isinstance(rule, str) else rule
-    asked = Way(
-        rule=repr(rule),
-        source=source if isinstance(source, str) else repr(source),
-        shortlist=settings["shortlist"],
-        exact=settings["exact"],
-        look=_say(settings["look"]),
-    )
-    return rehearsed.calibrate(radius, heading) if rehearsed.fits(asked) else None
+        photo: a file, its bytes, or its descriptor (an array, a tensor, a list), which cannot be
+        looked at a second time.
+        min_precision: rather say nothing than what would be right less often; insist: also where
+        the run is uncalibrated.  verify: candidates to look at a second time; the recipe's if
+        left out.
+        """
+        described = None
+        if not isinstance(photo, str | Path | bytes):
+            described = one_descriptor(photo)
+            if verify:
+                raise SettingError(
+                    f"verify={verify} looks at pictures; ask with a photo, or leave it out"
+                )
+            verify = 0
+        engine = self._newest({"min_precision": min_precision, "insist": insist, "verify": verify})
+        if described is not None:
+            return engine.answers(described[None], k)[0]
+        self._check_describes(engine)
+        return engine.answer(photo if isinstance(photo, bytes) else str(photo), k)
 
+    def locate_many(
+        self,
+        photos: Asked | Sequence[str | Path],
+        k: int = 5,
+        *,
+        min_precision: float | None = None,
+        insist: bool = False,
+        verify: int | None = None,
+        centre: bool | None = None,
+        every: float = 1.0,
+        done: frozenset[str] = frozenset(),
+        progress: Progress | None = None,
+    ) -> Iterator[list[Located]]:
+        """Say where many photos were taken, a block at a time and in their order.
 
-def _rehearsal(run: RunFolder, *, looks: bool) -> Rehearsal | None:
-    if run.second or not (run / "calibration.json").exists():
-        return None
-    if not looks:
-        return run.rehearsal
-    learned = learned_look(run)
-    return None if learned is None else learned.rehearsal
+        photos: files, folders, patterns, lists and videos; every: seconds between a video's
+        frames.  done: names that need no answer any more.  centre: take out what sets all of them
+        apart from the database, from 20 photos on; the recipe's if left out.
+        """
+        asked = photos if isinstance(photos, Asked) else find_asked(photos)
+        engine = self.search(
+            min_precision=min_precision, insist=insist, verify=verify, centre=centre,
+            expected=len(asked.paths),
+        )  # fmt: skip
+        self._check_describes(engine)
+        return locate_pictures(engine, asked.blocks(every, done), k, progress)
 
+    def _check_describes(self, engine: Search) -> None:
+        """Refuse photos where no network is to describe them, and say what the run needs."""
+        if engine.describer is None:
+            self.files.open_describer()
 
-def _say(look: tuple[int, str, LookWeights | None] | None) -> str:
-    if look is None:
-        return ""
-    count, features, weights = look
-    return say_look(features, count, weights or LookWeights())
+    def _newest(self, asked: dict[str, Any]) -> Search:
+        """The engine of the last question, if it is the one for the next; else another."""
+        found, newest = self._opened, self.files / "index"
+        if (
+            found is None
+            or self._opened_for != asked
+            or Manifest.read(newest).generation != found.index.manifest.generation
+        ):
+            found = self.search(**asked)
+            self._opened, self._opened_for = found, asked
+        return found
+
+    def evaluate(
+        self,
+        queries: Photos,
+        descriptors: Any = None,
+        *,
+        radius: float = 25.0,
+        heading: float | None = None,
+        frames: int | None = None,
+        cache_folder: Path | None = None,
+        out: Path | None = None,
+        announce: "Announce | None" = None,
+        **changes: Any,
+    ) -> Scores:
+        """Ask every query; keep scores.json, predictions.parquet and the places.
+
+        They go into the run, or to `out` where one run is asked in several ways.  descriptors: of
+        the queries, (Q, D), where others computed them; files are opened for a second look alone.
+        """
+        truth = Truth(radius, heading, frames)
+        engine = self.search(radius=radius, heading=heading, expected=len(queries), **changes)
+        if descriptors is not None:
+            if engine.look is not None:
+                refuse_absent(queries.paths, "photos of the queries")
+            found = score(engine, queries, descriptors, truth, name=self.recipe.name)
+        else:
+            self._check_describes(engine)
+            show = announce("asking the queries") if announce else None
+            found = evaluate(
+                engine, queries, **asdict(truth), name=self.recipe.name,
+                cache_folder=cache_folder, progress=show,
+            )  # fmt: skip
+        found.write(out or self.folder)
+        return found
+
+    def cautions(self, found: Scores, **changes: Any) -> list[str]:
+        """What to know of an evaluation, in sentences: what its confidences are not, say.
+
+        changes: the settings of the engine that found the answers.
+        """
+        said = []
+        if found.moved:
+            said.append(
+                "all of these photos differ from the database in one way (by "
+                f"{found.moved:.2f} of a descriptor's length), which was taken out before they "
+                "were compared; --no-centre leaves it in"
+            )
+        learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
+        if learned is None:
+            asked = (self.files / "calibration.json").exists()
+            other = f" ({self.files.rehearsal.way})" if asked else ""
+            return [*said, f"uncalibrated: nothing was rehearsed in this way of asking{other}"]
+        if learned.doubt:
+            said.append(f"uncalibrated: {learned.doubt}, so no other day could be rehearsed")
+        away = found.predictions.sources["l2"]
+        shifted = find_shift(1 - away**2 / 2, learned.likeness)
+        return [*said, shifted] if shifted else said
+
+    def judge(
+        self, found: Scores, min_precision: float, *, insist: bool = False, **changes: Any
+    ) -> Abstention:
+        """What the run delivers when a precision is asked for; keeps abstention.json.
+
+        insist: also where the run is uncalibrated.  changes: the settings of the engine that
+        found the answers.
+        """
+        learned = self.calibration(found.truth.radius, found.truth.heading, **changes)
+        least = least_confidence(min_precision, learned, insist)
+        judged = abstain(found.predictions, min_precision, least)
+        write_json(self.files / "abstention.json", asdict(judged), indent=1)
+        return judged
+
+    def scores(self, folder: Path | None = None) -> Scores:
+        """The scores of the last evaluation; folder: where `evaluate(out=…)` put them."""
+        return Scores.read(folder or self.folder)

@@ -2,7 +2,7 @@
 
 The photos are dealt by position into folds.  Each fold asks a database without it: one described
 by a network that was trained without it, or, where no network is trained, one laid out of the
-others' descriptors.  What else is hidden from a photo that asks, `rehearsal.py` says.
+others' descriptors.  What else is hidden from a photo that asks, `scenarios.py` says.
 
     N photos · V of them that ask · K folds · D descriptor
 """
@@ -23,11 +23,11 @@ from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.retrieval import Batch, Index, Search
 from evenplace.retrieval.build import index_descriptors
-from evenplace.run.other_light import describe_relit
-from evenplace.training.cache import describe_cached
+from evenplace.run.relighting import describe_relit
+from evenplace.training.initialisation import starting_network
 from evenplace.training.loop import Announce, train
 from evenplace.training.recipe import Recipe
-from evenplace.training.start import starting_network
+from evenplace.training.trunk_cache import describe_cached
 from evenplace.training.validation import without
 
 RIGHT = Truth()

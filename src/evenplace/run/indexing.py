@@ -4,15 +4,15 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenplace.describe.describer import Described, Describer
-from evenplace.describe.parts import Parts, describe_parts
+from evenplace.describe.descriptor_parts import Parts, describe_parts
 from evenplace.errors import SettingError
-from evenplace.networks.build import build_model
+from evenplace.networks.build_model import build_model
 from evenplace.networks.checkpoints import save_checkpoint
 from evenplace.networks.methods import METHODS, NetworkSpec
 from evenplace.photos.table import Photos, Skipped
@@ -26,21 +26,34 @@ from evenplace.retrieval.rerank import spectra_for
 from evenplace.retrieval.second_look import refuse_absent
 from evenplace.retrieval.update import add_photos, find_changed, half_done, replace_photos
 from evenplace.run.checksums import sealing
-from evenplace.run.points import cached_points
+from evenplace.run.point_cache import cached_points
 from evenplace.run.run_folder import NO_NETWORK, RunFolder
-from evenplace.training.cache import describe_cached, holds_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.loop import Announce
 from evenplace.training.progress import claim_foreign, refuse_trained
 from evenplace.training.recipe import Recipe, spec_of
 from evenplace.training.specs import SearchSpec, TrainingSpec
+from evenplace.training.trunk_cache import describe_cached, holds_trunk
+
+
+class IndexOptions(TypedDict, total=False):
+    """How a database is laid out, and who hears how far that is.
+
+    announce: told of each stage.  keep: descriptors in fewer bytes, by the name of a codec or so
+    many bytes a photo.  verify: candidates to look at a second time, for which the points of the
+    photos are kept too; the recipe's if left out.
+    """
+
+    announce: Announce | None
+    keep: str | int | None
+    verify: int | None
 
 
 def index_database(
     run: RunFolder,
     database: Photos,
-    *,
     cache_folder: Path | None = None,
+    *,
     announce: Announce | None = None,
     keep: str | int | None = None,
     verify: int | None = None,
@@ -50,16 +63,16 @@ def index_database(
     Descriptors are kept part by part until the index is whole: a run that was stopped goes on.
     Of several processes each describes its share, and the first lays them out.  Photos it was
     trained on are not read again where training kept the trunk's output of them.  Where another
-    network ranks, it describes them too, for run/ranking.  keep: as in `index_descriptors`.
-    verify: the recipe's from now on.
+    network ranks, it describes them too, for run/ranking.  verify: the recipe's from now on.
     """
     ranks = join_ranks(run.how.get("device", "auto"))
     paired, progress = bool(run.second), announce("describing the database") if announce else None
     if paired and ranks.first:
         run.choose_describer()
     ranks.wait()
-    if not paired and cache_folder is None:
-        cache_folder = _own_cache(run, database)
+    own = run / "cache"  # where training may have kept the trunk's output of all these photos
+    if not paired and cache_folder is None and holds_trunk(run.network, database.paths, own):
+        cache_folder = own
     described: Described | Parts
     if paired or cache_folder is None:
         described = describe_parts(
@@ -83,12 +96,6 @@ def open_in_turn(run: RunFolder, ranks: Ranks, photos: int) -> Describer:
     opened: list[Describer] = []
     ranks.lead(lambda: opened.append(run.open_describer(local=ranks.local, expected=photos)))
     return opened[0] if opened else run.open_describer(local=ranks.local, expected=min(photos, 2))
-
-
-def _own_cache(run: RunFolder, database: Photos) -> Path | None:
-    """Where training kept the trunk's output of all these photos, if it did."""
-    cache = run / "cache"
-    return cache if holds_trunk(run.network, database.paths, cache) else None
 
 
 def _lay_out(

@@ -11,7 +11,7 @@ from typing import Any
 
 from evenplace.errors import RunError
 from evenplace.photos.files import because, whole_file
-from evenplace.run.located import Located
+from evenplace.run.locate_many import Located
 
 
 class Journal:

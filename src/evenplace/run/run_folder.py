@@ -173,7 +173,7 @@ class RunFolder:
                 "in training"
             )
         if weights or changes or not kept.exists():
-            from evenplace.networks.build import build_describer
+            from evenplace.networks.build_model import build_describer
             from evenplace.networks.checkpoints import save_checkpoint
 
             network = build_describer(method, weights or "official", **changes)

@@ -1,9 +1,9 @@
 """How to weigh evidence and how far to trust an answer, learned from held-out photos alone.
 
-What the folds ask (`folds.py`, `rehearsal.py`) fits the fused score (`retrieval.fusion`), and the
-answers are kept for calibration (`retrieval.rehearsal`).  Four weights and a curve of three
-numbers: beyond some thousand photos more teach nothing, so some of them are drawn, and memory
-stays bounded.
+What the folds ask (`folds.py`, `scenarios.py`) fits the fused score
+(`retrieval.learned_weights`), and the answers are kept for calibration (`retrieval.rehearsal`).
+Four weights and a curve of three numbers: beyond some thousand photos more teach nothing, so some
+of them are drawn, and memory stays bounded.
 
     V photos that ask · K folds
 """
@@ -14,29 +14,30 @@ from dataclasses import dataclass, replace
 from functools import cache as once
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenplace.errors import SettingError
+from evenplace.errors import SettingError, unknown_name
 from evenplace.retrieval import Index, open_index
 from evenplace.retrieval.calibration import Way
-from evenplace.retrieval.fusion import Evidence, fit_fused
+from evenplace.retrieval.learned_weights import Evidence, fit_fused
 from evenplace.retrieval.rehearsal import KINDS, Rehearsal
 from evenplace.retrieval.rerank import Fused, build_reranker
-from evenplace.run.checksums import sealing
-from evenplace.run.choice import (
+from evenplace.run.best_settings import (
     BEST,
     CHOICES,
     GIVEN,
     Choice,
     choose,
     kept_along,
+    renew_index,
     with_axes,
     with_prototypes,
 )
-from evenplace.run.folds import RIGHT, Fold, stored_folds, trained_folds
-from evenplace.run.held_out_queries import (
+from evenplace.run.checksums import sealing
+from evenplace.run.fold_answers import (
     CANDIDATES,
     ask_all_ways,
     draw_queries,
@@ -44,11 +45,12 @@ from evenplace.run.held_out_queries import (
     limit_queries,
     rehearsed,
 )
-from evenplace.run.learned_look import LearnedLook
-from evenplace.run.looks import learn_look
-from evenplace.run.points import cached_points, indexed_points
-from evenplace.run.rehearsal import no_other_day, on_other_days, on_other_passes
+from evenplace.run.folds import RIGHT, Fold, stored_folds, trained_folds
+from evenplace.run.point_cache import cached_points, indexed_points
 from evenplace.run.run_folder import RunFolder
+from evenplace.run.scenarios import no_other_day, on_other_days, on_other_passes
+from evenplace.run.search_settings import LearnedLook
+from evenplace.run.tune_second_look import LookTuner
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, parse_settings
 from evenplace.training.specs import SearchSpec
@@ -104,6 +106,25 @@ def tuned_recipe(recipe: Recipe, trained: bool, settings: Sequence[str] = ()) ->
     return recipe
 
 
+def tune_search(run: RunFolder, settings: Sequence[str], **how: Any) -> Tuned | None:
+    """Learn the search with some settings changed; recipe and index then follow what was found.
+
+    how: as in `rehearse`.
+    """
+    known = run.recipe.as_dict()["search"]
+    for key in parse_settings(settings):
+        if key.removeprefix("search.") not in known:  # the network is trained, and stays
+            raise unknown_name("setting of [search]", key, known)
+    recipe = tuned_recipe(run.recipe, run.trained, settings)
+    found = rehearse(run, recipe, **how)
+    if found is not None:
+        recipe = recipe.changed([f"{one.setting}={one.kind}" for one in found.choices])
+        renew_index(run, recipe.search)
+        if recipe != run.recipe:
+            run.write_recipe(recipe)
+    return found
+
+
 def rehearse(
     run: RunFolder,
     recipe: Recipe,
@@ -145,7 +166,7 @@ def rehearse(
         choices.append(choose("prototypes", answer))
         spec = replace(spec, prototypes=choices[-1].kind)
     folds = with_prototypes(folds, spec.prototypes)
-    look = partial(learn_look, folder=cache, known=known, announce=announce)
+    look = LookTuner(spec, cache, known, announce)
     learned = learn_search(folds, spec, seed, look, doubt=doubt)
     shutil.rmtree(home, ignore_errors=True)
     return learned and replace(learned, choices=tuple(choices))
@@ -176,15 +197,15 @@ def learn_search(
     folds: list[Fold],
     spec: SearchSpec,
     seed: int,
-    look: Callable[..., LearnedLook],
+    look: LookTuner,
     *,
     doubt: str = "",
 ) -> Tuned | None:
     """Learn from what the folds ask; None without any.
 
-    look: `learn_look`, which knows where points are.  doubt: why no other day can be rehearsed.
-    Where it is empty, own days are hidden; where it is not, guessed passes, and only from what
-    confidence is worth: the weights have not been shown to gain by that.
+    doubt: why no other day can be rehearsed.  Where it is empty, own days are hidden; where it is
+    not, guessed passes, and only from what confidence is worth: the weights have not been shown to
+    gain by that.
     """
     if not folds:
         return None
@@ -199,7 +220,7 @@ def learn_search(
         return tuned
     drawn = [draw_queries(fold, int(LOOK / len(folds)), dice) for fold in folds]
     asked = fused or build_reranker(spec.rerank)
-    learned = look(folds, spec, asked, drawn, harder=harder)
+    learned = look.learn(folds, asked, drawn, harder)
     return replace(tuned, look=replace(learned, rehearsal=replace(learned.rehearsal, doubt=doubt)))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from evenplace.arrays import Bools, Floats
 from evenplace.evaluation import Truth, compare_sources
 from evenplace.evaluation.abstention import deliver, together
-from evenplace.evaluation.confidence import SOURCES
+from evenplace.evaluation.confidence_curves import SOURCES
 from evenplace.photos import Photos, read_photos
 from evenplace.places.tiers import TIERS
 from evenplace.report.tables import markdown, spread

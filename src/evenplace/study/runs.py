@@ -28,9 +28,9 @@ from evenplace.retrieval.rerank import build_reranker
 from evenplace.run.run import Run
 from evenplace.study.data import Split
 from evenplace.study.spec import Study, System
-from evenplace.training.cache import ViewSettings, cache_trunk
 from evenplace.training.loop import Announce
 from evenplace.training.recipe import Recipe, find_recipe
+from evenplace.training.trunk_cache import ViewSettings, cache_trunk
 
 SPENT, TRAINED = "seconds.txt", "trained.txt"
 ENGINE = ("shortlist", "exact", "confidence", "min_precision", "verify", "features", "centre")

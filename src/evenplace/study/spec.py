@@ -18,8 +18,8 @@ from typing import Any
 from evenplace.errors import SettingError, unknown_name
 from evenplace.photos.files import shipped_tables
 from evenplace.training.recipe import Recipe, find_recipe, recipe_names
+from evenplace.training.recipe_variants import with_loss
 from evenplace.training.specs import LossSpec
-from evenplace.training.variants import with_loss
 
 
 @dataclass(frozen=True)

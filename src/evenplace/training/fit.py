@@ -22,14 +22,14 @@ from evenplace.errors import PlaceError
 from evenplace.losses import loss_takes
 from evenplace.networks.checkpoints import read_tensors, save_tensors
 from evenplace.networks.network import PlaceNetwork
-from evenplace.training.batch_pictures import describe_regions
 from evenplace.training.batches import Step
-from evenplace.training.classify import FocalObjective, LevelObjective, SoftmaxObjective
-from evenplace.training.compare import CliqueObjective, PairObjective
 from evenplace.training.objective import Objective, Setup
+from evenplace.training.pair_objective import CliqueObjective, PairObjective
+from evenplace.training.photo_source import describe_regions
 from evenplace.training.progress import RunLog, State, load_progress, save_progress
 from evenplace.training.schedule import Average, build_optimiser, rate, set_rates
-from evenplace.training.triplets import GenerationObjective, TripletObjective
+from evenplace.training.softmax_objective import FocalObjective, LevelObjective, SoftmaxObjective
+from evenplace.training.triplet_objective import GenerationObjective, TripletObjective
 from evenplace.training.validation import HeldOut, Recall
 
 _BEST = "best.safetensors"

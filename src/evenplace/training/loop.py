@@ -24,13 +24,13 @@ from evenplace.photos.files import only_writer, sweep_drafts, write_json
 from evenplace.photos.table import Photos, Skipped
 from evenplace.places.table import Places
 from evenplace.training.augment import Augmentation
-from evenplace.training.batch_pictures import PhotoSource
-from evenplace.training.cache import TrunkCache, ViewSettings, cache_trunk
 from evenplace.training.distributed import Ranks, join_ranks
 from evenplace.training.fit import Session
 from evenplace.training.objective import Setup
+from evenplace.training.photo_source import PhotoSource
 from evenplace.training.progress import claim_run, has_progress
 from evenplace.training.recipe import Recipe, read_recipe
+from evenplace.training.trunk_cache import TrunkCache, ViewSettings, cache_trunk
 from evenplace.training.validation import HeldOut, Recall, hold_out, without
 
 Announce = Callable[[str], Progress]

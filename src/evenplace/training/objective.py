@@ -1,8 +1,8 @@
 """What training is after, whatever the method: batches in, a loss out.  The loop knows only this.
 
-    classify.py  cosines to places: groups in turn, two views, several levels
-    compare.py   photos with photos: P places x K photos, cliques of similar places
-    triplets.py  triplets whose negatives are looked for, and SFRS's generations
+    softmax_objective.py  cosines to places: groups in turn, two views, several levels
+    pair_objective.py     photos with photos: P places x K photos, cliques of similar places
+    triplet_objective.py  triplets whose negatives are looked for, and SFRS's generations
 
 B batch · D descriptor · C places
 """
@@ -23,9 +23,9 @@ from evenplace.networks.network import PlaceNetwork
 from evenplace.photos.files import whole_file
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
-from evenplace.training.batch_pictures import PhotoSource
 from evenplace.training.batches import Step
 from evenplace.training.distributed import Ranks
+from evenplace.training.photo_source import PhotoSource
 from evenplace.training.recipe import Recipe
 
 

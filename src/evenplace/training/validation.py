@@ -17,7 +17,7 @@ from evenplace.photos.nearby import find_nearby
 from evenplace.photos.table import Photos
 from evenplace.places.table import Places
 from evenplace.places.tiers import TIERS, tiers
-from evenplace.training.batch_pictures import PhotoSource
+from evenplace.training.photo_source import PhotoSource
 
 RADIUS = 25.0
 _CHUNK = 256
