@@ -17,12 +17,12 @@ from evenplace.retrieval import open_index
 from evenplace.retrieval.build import index_descriptors
 from evenplace.retrieval.rehearsal import Rehearsal
 from evenplace.retrieval.rerank import Fused
+from evenplace.run.fold_answers import rehearsed
 from evenplace.run.folds import Fold, deal, stored_folds
-from evenplace.run.held_out_queries import rehearsed
-from evenplace.run.looks import learn_look
-from evenplace.run.rehearsal import no_other_day, off_the_map, on_other_days, on_other_passes
 from evenplace.run.run import Run
+from evenplace.run.scenarios import no_other_day, off_the_map, on_other_days, on_other_passes
 from evenplace.run.tune import learn_search
+from evenplace.run.tune_second_look import LookTuner
 from evenplace.training.recipe import Recipe, read_recipe
 from tests.drawn import draw_photos, photos_at
 
@@ -257,9 +257,9 @@ def test_answers_are_forgiven_what_hiding_put_between_them(tmp_path: Path) -> No
 
 def test_of_a_pass_a_photo_that_looks_the_same_way_stays_in_sight(tmp_path: Path) -> None:
     spots, heading = np.array([0.0, 5.0, 20.0]), np.array([10.0, 200.0, 190.0], np.float32)
-    drive = {"sequence": ["a", "a", "b"]}
+    drive: dict[str, Any] = {"sequence": ["a", "a", "b"]}
     database = Photos.from_arrays(east=spots, north=spots * 0, heading=heading, **drive)
-    asked = {"east": np.array([2.0]), "north": np.zeros(1), "sequence": ["a"]}
+    asked: dict[str, Any] = {"east": np.array([2.0]), "north": np.zeros(1), "sequence": ["a"]}
     queries = Photos.from_arrays(**asked, heading=np.array([0.0], np.float32))
     (fold,) = on_other_passes([fold_of(database, queries, tmp_path / "index")])
     assert hidden_from(fold) == [[]], "of those in sight only its own pass shows the same wall"
@@ -282,11 +282,12 @@ def test_hidden_passes_lower_the_confidence_and_leave_the_weights(
 ) -> None:
     folds = stored_folds(open_index(run / "index"), 3, 0, tmp_path)
     spec = recipe().search
+    look = LookTuner(spec, tmp_path, {})
     hidden = [rows for fold in on_other_passes(folds) for rows in fold.hidden or ()]
     assert sum(map(len, hidden)) > 0
-    harder = learn_search(folds, spec, 0, learn_look, doubt="it rained")
+    harder = learn_search(folds, spec, 0, look, doubt="it rained")
     monkeypatch.setattr("evenplace.run.tune.on_other_passes", list)
-    easier = learn_search(folds, spec, 0, learn_look, doubt="it rained")
+    easier = learn_search(folds, spec, 0, look, doubt="it rained")
     assert harder is not None
     assert easier is not None
     assert repr(harder.fused) == repr(easier.fused)
