@@ -22,7 +22,7 @@ _CHANCE = 0.001  # of saying so where nothing has shifted
 _SURELY = 1.6449  # deviations below which a share lies 5 times in 100
 _ENOUGH = 20  # answers of the tail before its own share counts
 _STEPS = 20  # from the surest rehearsed answer to the least sure
-_STRAYS = 0.05  # of what may be wrong, what rehearsed strays may take: 0.5 % of them at 0.9
+_STRAYS = 0.1  # of what may be wrong, what rehearsed strays may take: 1 % of them at 0.9
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,11 @@ class Calibration:
         At least `precision` itself: no answer that would be right 90 times in 100 passes a bar
         of 95.  And among the rehearsed answers above it the share that was right is at least
         `precision` at the lower end of a one-sided 95 % interval, so that a handful of lucky ones
-        promises nothing; of those in the tail, once there are twenty, the share itself: they are
-        too few to be as sure of.  Of photos off the map none passes, or, with one more than did,
-        a twentieth of what may be wrong.  From the top down, by a twentieth of the rehearsed
-        answers at a time, the first that fails ends it: whoever tries thresholds until one passes
-        will find one, and asked after every answer, one wrong among the surest sixty ended it
-        where 99 in 100 were right.  2 when none keeps it: abstain always.
+        promises nothing; of those in the tail, once there are twenty, not a deviation below it:
+        they are too few to be as sure of.  Of photos off the map none passes, or, with one more
+        than did, a tenth of what may be wrong.  The least such bar, tried a twentieth of the
+        rehearsed answers apart: where 95 in 100 are right at all of them, one in six chances to
+        promise that, where 93 are, one in thirty.  2 when none keeps it: abstain always.
         """
         check_precision(precision)
         sure, right = np.array(self.probabilities), np.array(self.right)
@@ -103,23 +102,20 @@ class Calibration:
         tail = np.array(self.tail, int)
         safe = _kept_precision(sure, right, bars, _SURELY) >= precision
         safe &= (_above(sure[tail], bars) < _ENOUGH) | (
-            _kept_precision(sure[tail], right[tail], bars, 0) >= precision
+            _kept_precision(sure[tail], right[tail], bars, -1) >= precision
         )
         if self.away:
             strays = _above(np.array(self.away), bars)
             few = (strays + 1) / (len(self.away) + 1) <= _STRAYS * (1 - precision)
             safe &= few | (strays == 0)
-        first = int(np.argmax(safe)) if safe.any() else len(bars)
-        ends = np.flatnonzero(~safe[first:])
-        last = first + (int(ends[0]) if len(ends) else len(bars) - first)
-        return float(bars[last - 1]) if last > first else _NEVER
+        return float(bars[safe].min(initial=_NEVER))
 
 
 def _every_step(sure: Doubles, least: float) -> Doubles:
     """Those at least so sure, from the top down, a step of all at a time; the last of them too."""
     step = -(-len(sure) // _STEPS)
     enough = np.sort(sure[sure >= least])[::-1]
-    return np.unique(np.append(enough[step - 1 :: step], enough[-1:]))[::-1]
+    return np.unique(np.append(enough[step - 1 :: step], enough[-1:]))
 
 
 def check_precision(precision: float) -> None:
@@ -154,7 +150,7 @@ def fit_calibration(
 
 
 def _kept_precision(sure: Doubles, right: Bools, bars: Doubles, z: float) -> Doubles:
-    """The precision above each bar, so many deviations below what it was; 0 where nothing is."""
+    """The precision above each bar, so many deviations lower than it was; 0 where nothing is."""
     order = np.argsort(-sure, kind="stable")
     counted = np.append(0, np.cumsum(right[order]))
     kept = _above(sure, bars)
