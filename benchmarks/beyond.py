@@ -151,7 +151,7 @@ def measure(
 
 
 def learn(asked: Sequence[tuple[Floats, Bools]]) -> NDArray[np.float64]:
-    """Weights as `search.fusion` finds them, for any number of terms."""
+    """Weights as `retrieval.learned_weights` finds them, for any number of terms."""
     asked = [(terms, right) for terms, right in asked if right.any()]
     many = asked[0][0].shape[1]
     table = torch.from_numpy(np.concatenate([terms for terms, _ in asked]).astype(np.float32))

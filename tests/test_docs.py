@@ -51,6 +51,22 @@ def test_links_and_pictures_are_there(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_files_that_a_text_names_are_there() -> None:
+    """In the documents, in docstrings and in comments: a file that moved takes its name along."""
+    python = [
+        path for room in ("src", "tests", "benchmarks") for path in (ROOT / room).rglob("*.py")
+    ]
+    there = {path.relative_to(ROOT).as_posix() for path in [*python, *ROOT.glob("docs/*.py")]}
+    named = {
+        (path.name, name)
+        for path in [*python, *PAGES, ROOT / "CONTRIBUTING.md"]
+        for name in re.findall(r"`((?:\w+/)*[a-z]\w*\.py)`", path.read_text())
+    }
+    assert len(named) > 20
+    gone = [one for one in named if not any(f"/{file}".endswith(f"/{one[1]}") for file in there)]
+    assert not gone
+
+
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 KINDS = {*TYPED, "bash", "toml", "json", "yaml", "dockerfile", ""}
 

@@ -3,7 +3,7 @@
 All prototypes are scanned as 4-bit codes along a few principal axes (faiss's fast scan: 110,000
 places are 3.5 MB and a fraction of a millisecond), and the `refine` best of them are read whole.
 How many axes and how many to refine is measured when the index is built
-(`shortlist_effort.tune`), so that at most 0.1 % of the exact shortlist is lost.
+(`shortlist_tuning.tune`), so that at most 0.1 % of the exact shortlist is lost.
 
 The posterior needs a sum over all places.  The refined ones are added up exactly; scores of the
 others are taken as Gaussian below the lowest refined score t, with the mean m and variance v that
