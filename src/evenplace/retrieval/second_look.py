@@ -4,8 +4,8 @@
 
 where d is the rule's distance, spread its deviation among the candidates looked at, so that one
 pair of weights fits rules of any unit, and n the points that a robust fit keeps.  The weights are
-learned on photos held out in turn (`learned_weights.fit_look`).  The first few are looked at first, and the
-rest only if those do not settle it.
+learned on photos held out in turn (`learned_weights.fit_look`).  The first few are looked at first,
+and the rest only if those do not settle it.
 
     P candidates · N candidates looked at
 """
