@@ -75,6 +75,39 @@ def test_a_log_gets_a_line_every_so_often_while_a_verb_works(
     assert log.getvalue() == said  # and none once it has ended
 
 
+def printed(monkeypatch: pytest.MonkeyPatch, width: int, systems: int) -> list[str]:
+    """The lines of a table of so many systems, on a screen so wide."""
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "console", Console(file=screen, width=width))
+    rows = [(f"system {one}", "85.5 [80.3, 90.4]", "80.4 [70.2, 89.4]") for one in range(systems)]
+    console.print_table(("system", "R@1", "tail R@1"), rows, "200 queries, all with a match")
+    return [line.rstrip() for line in screen.getvalue().splitlines() if line.strip()]
+
+
+def test_a_table_that_fits_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = printed(monkeypatch, 50, 2)
+    assert said[0] == "200 queries, all with a match"
+    assert said[1].split("  ")[0].strip() == "system"
+    assert said[-1] == " system 1   85.5 [80.3, 90.4]   80.4 [70.2, 89.4]"
+
+
+def test_a_table_that_does_not_fit_lies_on_its_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = printed(monkeypatch, 49, 1)
+    assert said[0] == "200 queries, all with a match"
+    assert [line.split("  ")[0].strip() for line in said] == [
+        "200 queries, all with a match", "system", "─" * 28, "R@1", "tail R@1",
+    ]  # fmt: skip
+    assert said[-1] == " tail R@1   80.4 [70.2, 89.4]"
+
+
+def test_a_table_that_fits_in_neither_way_wraps_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = printed(monkeypatch, 40, 3)
+    assert sum("system" in line for line in said) == 4, "a line each, and the heading"
+    assert "".join(said).count("90.4]") == 3
+
+
 def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(console, "errors", Console(file=screen, force_terminal=True, width=100))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -57,13 +58,28 @@ def print_table(
     title: str = "",
     most: int | None = None,
 ) -> None:
-    """A table that wraps rather than cuts.  most: columns of the screen that it may take."""
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    """A table; one too wide for the screen lies on its side where it fits so, and else wraps.
+
+    most: columns of the screen that it may take.
+    """
+    width = min(console.width, most or console.width)
+    sideways = list(zip(columns, *rows, strict=True))
+    if table_width(columns, rows) > width >= table_width(sideways[0], sideways[1:]):
+        columns, rows = sideways[0], sideways[1:]
+    if title:
+        say(title)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console.print(table, width=min(console.width, most or console.width))
+    console.print(table, width=width)
+
+
+def table_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Columns of the screen that a table takes where nothing wraps."""
+    longest = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    return sum(longest) + 3 * len(longest) - 1
 
 
 def print_skipped(skipped: Sequence[object]) -> None:
