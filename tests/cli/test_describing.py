@@ -57,6 +57,20 @@ def test_two_processes_index_what_one_does_to_the_last_bit(town: Path, tmp_path:
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
+def test_photos_kept_along_axes_of_other_streets_are_told(
+    town: Path, made: Path, tmp_path: Path
+) -> None:
+    draw_photos(tmp_path / "more", np.random.default_rng(6).uniform(900, 999, (4, 2)), seed=6)
+    run, added = tmp_path / "run", "note: 4 of 34 photos are kept along the axes of those indexed"
+    words = ["--database", town / "database", "--method", "dapr-m-bands", *SMALL]
+    say("index", run, *words, "--keep", "pca8")
+    assert added in say("index", "add", run, "--database", tmp_path / "more")
+    whole = Path(shutil.copytree(made, tmp_path / "whole"))
+    assert "axes" not in say("index", "add", whole, "--database", tmp_path / "more")
+    draw_photos(tmp_path / "few", np.random.default_rng(7).uniform(900, 999, (3, 2)), seed=7)
+    assert "axes" not in say("index", "add", run, "--database", tmp_path / "few")
+
+
 def test_an_unreadable_photo_is_named_in_the_same_words_by_every_verb(
     made: Path, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evenplace.run.run import Run
 
 
+_FEW = 0.1  # of an index, photos that came later, of which nothing is said
 STOPPED = "stopped; the index is as it was, and the same command"
 
 
@@ -200,10 +201,11 @@ def add(
     """Add photos to the run's index while others read it; new cells become places at once."""
     from evenplace.run.run import Run
 
-    opened = Run.open(run, **how.how())
+    opened, photos = Run.open(run, **how.how()), which.read(*database)
     with stoppable(lambda: f"{STOPPED} begins again"), bars() as announce:
-        grown = opened.add(which.read(*database), replace=replace, announce=announce)
+        grown = opened.add(photos, replace=replace, announce=announce)
     print_skipped(grown.skipped)
+    _warn_of_axes(grown.index, len(photos))
     _fill(opened)
     _say(opened, grown.index)
 
@@ -254,6 +256,19 @@ def _say(run: "Run", index: "Index", then: str = "") -> None:
         f"{len(index)} photos in {int(filled.sum())} places, {int((index.labels < 0).sum())} in "
         f"no place the model knows, {means}{size / 2**20:.1f} MiB{then}"
     )
+
+
+def _warn_of_axes(index: "Index", added: int) -> None:
+    """Say that new photos are kept as the first ones suggested, where that is no small part.
+
+    What was measured when the axes were fitted tells nothing about streets that look otherwise.
+    """
+    if index.codec.axes is not None and added > _FEW * len(index):
+        tell(
+            f"note: {added} of {len(index)} photos are kept along the axes of those indexed "
+            "before; where they show other streets, index all of them anew: evenplace index RUN "
+            "--database …"
+        )
 
 
 def _fill(run: "Run", uri: str | None = None) -> None:
