@@ -169,6 +169,16 @@ def test_training_again_goes_on_where_it_was(evenplace: Command, town: Path, run
     assert (run / "model.safetensors").read_bytes() == before
 
 
+def test_training_of_no_epoch_says_no_loss_and_may_be_typed_again(
+    evenplace: Command, town: Path, tmp_path: Path
+) -> None:
+    words = ["train", town / "database", "--run", tmp_path / "run", *TRAIN, "--set", "epochs=0"]
+    for said in (evenplace(*words), evenplace(*words)):
+        assert said.code == 0, said.err
+        assert " places, 0 epochs, " in said.out
+        assert "loss" not in said.out
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

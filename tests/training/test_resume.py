@@ -55,3 +55,12 @@ def test_a_run_taken_up_within_an_epoch_is_the_unbroken_one(
     assert resumed.losses == whole.losses
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(resumed.network.state_dict()[name], tensor), name
+
+
+def test_a_run_of_no_epoch_is_taken_up_too(town: Photos, tmp_path: Path) -> None:
+    """As one that was stopped while it was tuned: nothing is trained, and nothing is refused."""
+    first = quick_run(town, tmp_path, "epochs=0", "start=random")
+    again = quick_run(town, tmp_path, "epochs=0", "start=random")
+    assert again.losses == first.losses == ()
+    for name, tensor in first.network.state_dict().items():
+        assert torch.equal(again.network.state_dict()[name], tensor), name

@@ -73,11 +73,10 @@ def train(
 def _say(run: "Run", trained: "Trained") -> None:
     if trained.recall is not None:
         say(f"held out: {trained.recall}")
-    last = trained.losses[-1] if trained.losses else float("nan")
+    loss = f", loss {trained.losses[-1]:.3f}" if trained.losses else ""
     say(
-        f"{run.recipe.name}: {trained.network.place_count} places, {len(trained.losses)} epochs, "
-        f"loss {last:.3f}, {trained.seconds:.0f} s; "
-        f"next: evenplace index {run.folder} --database PHOTOS"
+        f"{run.recipe.name}: {trained.network.place_count} places, {len(trained.losses)} epochs"
+        f"{loss}, {trained.seconds:.0f} s; next: evenplace index {run.folder} --database PHOTOS"
     )
 
 

@@ -91,6 +91,8 @@ class Session:
                 self._keep()
         if log:
             log.close()
+        if not self.position.epoch:  # nothing to train, and still to be taken up
+            self._keep()
         self._settle()
 
     @property
