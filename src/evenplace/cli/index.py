@@ -201,8 +201,9 @@ def add(
     """Add photos to the run's index while others read it; new cells become places at once."""
     from evenplace.run.run import Run
 
-    opened, photos = Run.open(run, **how.how()), which.read(*database)
+    opened = Run.open(run, **how.how())
     with stoppable(lambda: f"{STOPPED} begins again"), bars() as announce:
+        photos = which.read(*database)
         grown = opened.add(photos, replace=replace, announce=announce)
     print_skipped(grown.skipped)
     _warn_of_axes(grown.index, len(photos))
